@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# Language level, warnings, sanitizers, linker and compiler cache: everything that is the same for every target.
+option(DG_ASSERTIONS "Keep assertions in optimised builds" OFF)
+option(DG_BUILD_COMPILER "Build dgc and all that needs MLIR" ON)
+option(DG_BUILD_TESTS "Build the tests" ON)
+set(DG_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+
+find_program(DG_CCACHE ccache)
+if(DG_CCACHE)
+  # Precompiled headers need the sloppiness; see ccache's manual.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${DG_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+endif()
+
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -fno-strict-aliasing)
+add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Xclang> $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-fno-pch-timestamp>)
+if(DG_ASSERTIONS)
+  string(REPLACE "-DNDEBUG" "" CMAKE_CXX_FLAGS_RELWITHDEBINFO "${CMAKE_CXX_FLAGS_RELWITHDEBINFO}")
+endif()
+if(DG_SANITIZE)
+  add_compile_options(-fsanitize=${DG_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${DG_SANITIZE})
+endif()
+add_link_options(-fuse-ld=lld-19)
