@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What generated code and the runtime share. Includes nothing but <stdint.h>; versioned like a schema: any change to
+ * this file raises DG_ABI_VERSION, and the runtime refuses an object that was made for another version. */
+#ifndef DG_RUNTIME_ABI_KERNELABI_H
+#define DG_RUNTIME_ABI_KERNELABI_H
+
+#include <stdint.h>
+
+#define DG_ABI_VERSION 1u
+
+/* Every object exports `const uint32_t dg_abi_version`. */
+#define DG_ABI_VERSION_SYMBOL "dg_abi_version"
+
+/* What a step knows only when it runs. Codegen reads the fields by these offsets (see the asserts in codegen). */
+typedef struct dg_scalars {
+  float lr;         /* offset 0: learning rate of this step */
+  float loss_scale; /* offset 4 */
+  int64_t step;     /* offset 8: 1 in the first step (Adam's bias correction) */
+  uint64_t seed;    /* offset 16 */
+} dg_scalars;
+
+/* A kernel computes one tile of its grid. `buffers` are the task's buffers in the plan's order (inputs, then outputs that
+ * are not in place, then scratch), each aligned to DG_BUFFER_ALIGNMENT. Outputs alias no other buffer; a kernel that works in place has its
+ * own symbol. Tiles of one call may run in any order and on any thread; they write disjoint bytes. */
+typedef void (*dg_kernel)(void *const *buffers, const dg_scalars *scalars, uint32_t tile);
+
+#define DG_BUFFER_ALIGNMENT 64u
+
+#endif

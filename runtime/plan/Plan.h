@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan: what dgc decided and dgrun executes, dgviz draws and the simulator predicts. Plans are templates per pipeline
+// stage plus mesh coordinates, never lists per rank: within a stage all ranks run the same tasks on their own shards.
+//
+//   Plan ── mesh (pipe × data × tensor, row-major: rank = (pipe·D + data)·T + tensor)
+//        ── values: every buffer of every stage, with its place in the stage's arena
+//        ── tasks ("ops" in JSON): kernel calls, collectives, sends, receives
+//        ── programs: train / eval / infer; each has chunks (begin, forward, backward, update of a stage) and, per stage,
+//           the order in which (chunk, micro-batch) actions run
+#pragma once
+
+#include "runtime/support/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dg::plan {
+
+inline constexpr int64_t planVersion = 1;
+
+using ValueId = uint32_t; ///< index into Plan::values
+using TaskId = uint32_t;  ///< index into Plan::tasks
+using ChunkId = uint32_t; ///< index into Plan::chunks
+inline constexpr uint32_t noId = UINT32_MAX;
+
+enum class DType { f32, f64, bf16, f16, i64, i32, u8, i1 };
+int64_t sizeOf(DType type);
+const char *nameOf(DType type);
+
+struct MeshAxis {
+  std::string name; ///< "pipe", "data" or "tensor"
+  int64_t size = 1;
+};
+
+/// Where a rank stands on the mesh.
+struct Coordinates {
+  int64_t pipe = 0, data = 0, tensor = 0;
+};
+
+/// Always the three axes pipe, data, tensor, in this order; the last moves fastest.
+struct Mesh {
+  std::vector<MeshAxis> axes = {{"pipe", 1}, {"data", 1}, {"tensor", 1}};
+  int64_t sizeOf(const std::string &axis) const; ///< 0 if there is no such axis
+  int64_t numRanks() const;
+  Coordinates coordinatesOf(int64_t rank) const;
+  int64_t rankOf(Coordinates at) const;
+  /// The ranks that differ from `rank` only on `axis`, ordered by their coordinate on it.
+  std::vector<int64_t> groupOf(int64_t rank, const std::string &axis) const;
+};
+
+enum class ValueKind {
+  parameter,  ///< trained; persistent; in checkpoints
+  state,      ///< of the optimizer; persistent; in checkpoints
+  input,      ///< fed by the runtime before the step; `slots` micro-batches
+  constant,   ///< written once at set-up from `init`
+  activation, ///< made in a forward chunk
+  gradient,   ///< made in a backward chunk
+  accumulator,///< lives for the whole step: summed over micro-batches, zeroed by the begin chunk
+  output,     ///< read by the runtime after the step (loss, accuracy, results)
+  scratch,    ///< a kernel's own workspace
+};
+
+/// How a parameter, state or constant starts. Random values are a recipe: stream = streamOf(value name), drawn at the
+/// index in the global tensor, so that every plan starts from the same numbers.
+struct Init {
+  enum class Kind { none, constant, uniform, normal, file } kind = Kind::none;
+  double value = 0; ///< constant: the value; uniform: the bound (drawn in [-bound, bound)); normal: the deviation
+  // file: the tensor of this value's name in the package's init.safetensors (global shape)
+};
+
+struct Value {
+  std::string name; ///< unique within a stage and program; parameters: the model's name ("fc1.weight")
+  uint32_t stage = 0;
+  ValueKind kind = ValueKind::activation;
+  DType dtype = DType::f32;
+  std::vector<int64_t> shape;       ///< of this rank's shard, for one micro-batch
+  std::vector<int64_t> globalShape; ///< of the whole tensor (of one micro-batch, over all data ranks, for activations)
+  /// Per dimension the mesh axis that cuts it ("" = whole). Rank i on the axis holds block i of ceil(global/size)
+  /// elements; the last blocks may be shorter or empty, the buffer is as large as the first.
+  std::vector<std::string> sharding;
+  uint64_t offset = 0; ///< in the stage's arena
+  uint64_t bytes = 0;  ///< of one slot
+  uint32_t slots = 1;  ///< micro-batch m uses slot m % slots
+  uint64_t stride = 0; ///< bytes from one slot to the next, a multiple of the buffer alignment
+  Init init;
+};
+
+enum class TaskKind {
+  kernel,        ///< calls `kernel` for each tile
+  allReduce,     ///< in place, sum; buffers = {value}
+  allGather,     ///< buffers = {input shard, output}; shards are concatenated along `dim`
+  reduceScatter, ///< buffers = {input, output shard} along `dim`
+  broadcast,     ///< in place, from coordinate `root` on the axis
+  send,          ///< buffers = {value}; to the rank with the same data and tensor coordinates in `peerStage`
+  receive,       ///< buffers = {value}
+  finish,        ///< waits for the communication task `finishes` of the same chunk instance
+  copy,          ///< buffers = {from, to}, same bytes
+  zero,          ///< fills buffers[0] with zeros
+  slice,         ///< buffers = {whole, shard}: this rank's block of `dim` along `axis`
+  loop,          ///< runs chunk `body` `trips` times; inside it a value's slot is trip % slots
+};
+
+/// One node of the static graph. Communication tasks start something; it is complete at their `finish` task. Sends need
+/// none: a send is complete before its slot is written again, which the executor sees to.
+struct Task {
+  std::string name;   ///< for people: "fc1/matmul", "grad fc1.weight/all_reduce"
+  std::string op;     ///< "dg.matmul"
+  std::string source; ///< "mlp.mlir:4:8"
+  uint32_t stage = 0;
+  TaskKind kind = TaskKind::kernel;
+  std::string kernel; ///< symbol in the program's object
+  uint32_t tiles = 1;
+  std::vector<ValueId> buffers; ///< what the kernel gets, in ABI order
+  std::vector<ValueId> reads, writes;
+  /// Tasks of the same chunk that must be complete first: data and reused memory. Always earlier in the chunk's order.
+  std::vector<TaskId> deps;
+  double flops = 0, bytes = 0; ///< of one micro-batch on one rank
+  std::string axis;            ///< collectives and slice: mesh axis
+  int64_t dim = 0;
+  uint32_t root = 0;
+  uint32_t peerStage = 0;
+  uint32_t channel = 0;      ///< send/receive: equal on both sides, unique in the program; collectives: position in the order
+  TaskId finishes = noId;    ///< finish
+  ChunkId body = noId;       ///< loop
+  uint32_t trips = 0;
+};
+
+enum class Phase { begin, forward, backward, update };
+
+/// The tasks of one stage in one phase, in an order that satisfies every dependency.
+struct Chunk {
+  uint32_t stage = 0;
+  Phase phase = Phase::forward;
+  std::vector<TaskId> tasks;
+};
+
+struct Action {
+  ChunkId chunk = 0;
+  uint32_t microbatch = 0;
+};
+
+/// A named value that the runtime feeds (inputs) or reads (outputs), once for each stage that has it.
+struct Port {
+  std::string name; ///< "x", "y", "sample_weight"; "loss", "accuracy", "logits"
+  std::vector<ValueId> values;
+};
+
+/// One executable of a rank. Actions run in order; a chunk instance starts when the one before it is complete.
+struct Program {
+  std::string name; ///< "train", "eval" or "infer"
+  int64_t batch = 0;        ///< samples of one step over all data ranks and micro-batches, padding not counted
+  uint32_t microbatches = 1;
+  std::string schedule;     ///< "gpipe", "1f1b"
+  std::vector<Port> inputs, outputs;
+  std::vector<std::vector<Action>> actions; ///< per stage
+};
+
+struct StageMemory {
+  uint64_t arenaBytes = 0, persistentBytes = 0;
+};
+
+struct Predicted {
+  double stepUs = 0, computeUs = 0, commUs = 0, bubble = 0;
+  std::vector<uint64_t> peakBytes; ///< per stage; equals the arena, byte for byte
+};
+
+struct Alternative {
+  std::string description;
+  double stepUs = 0;
+  uint64_t peakBytes = 0;
+};
+
+struct Search {
+  double lowerBoundUs = 0, gap = 0, seconds = 0;
+  std::string stopped; ///< "given by hand", "optimal", "time", …
+  std::vector<Alternative> alternatives;
+};
+
+struct Collective {
+  TaskId task = 0;
+  std::string op, axis, algorithm; ///< algorithm: "rank-order": summed as ((r0+r1)+r2)+…, whatever the routing
+  uint64_t bytes = 0;
+};
+
+struct Model {
+  std::string name, source;
+  uint64_t parameters = 0;
+  std::string optimizer; ///< "sgd:lr=0.01,momentum=0.5", for people
+  double learningRate = 0;
+};
+
+struct Plan {
+  int64_t version = planVersion;
+  Model model;
+  Mesh mesh;
+  std::vector<Value> values;
+  std::vector<Task> tasks;
+  std::vector<Chunk> chunks;
+  std::vector<Program> programs;
+  std::vector<StageMemory> memory; ///< per stage
+  std::vector<Collective> collectives;
+  Predicted predicted;
+  Search search;
+  uint32_t numStages() const { return uint32_t(mesh.sizeOf("pipe")); }
+  const Program *findProgram(const std::string &name) const;
+};
+
+/// JSON text with the keys of DESIGN (version model mesh programs ops values stages schedule collectives memory
+/// predicted search): chunks stand under "stages", actions under "schedule", tasks under "ops".
+std::string toJson(const Plan &plan);
+/// Reads what toJson wrote; every index and enumerator is checked, so a plan that reads is safe to walk.
+Result<Plan> fromJson(const std::string &text);
+
+/// Proves what DESIGN asks of every plan: indices in range, tasks of a chunk in dependency order, each send matched by one
+/// receive of the same type and channel, no deadlock when every stage runs its actions in order with `slots` buffers,
+/// each (chunk, micro-batch) exactly once, memory inside the arena, no two values that live at the same time overlapping.
+Status verify(const Plan &plan);
+
+} // namespace dg::plan
