@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives as small state machines over a Transport: made once at set-up (communicator, size, scratch), then started
+// and polled in every step without allocating. The result of a reduction is always summed in the order of the group,
+// ((g0 + g1) + g2) + …, whatever the routing, so that one plan gives the same bits under every launcher and transport.
+#pragma once
+
+#include "runtime/plan/Plan.h"
+#include "runtime/transport/Transport.h"
+
+#include <memory>
+#include <vector>
+
+namespace dg {
+
+/// The ranks that take part, in the order of their coordinate, and this rank's position among them.
+struct Group {
+  std::vector<int64_t> ranks;
+  size_t self = 0;
+};
+
+/// A prepared communication. start() may be called again after poll() said done.
+class Communication {
+public:
+  virtual ~Communication() = default;
+  /// Begins with these buffers (in place: input == output).
+  virtual void start(void *input, void *output) = 0;
+  /// Advances; never blocks.
+  virtual Progress poll() = 0;
+  /// Whom it waits for, for the failure message: "rank 3". Valid while pending or failed.
+  virtual std::string waitsFor() const = 0;
+  virtual Status failure() const = 0;
+};
+
+/// A dense row-major tensor cut into blocks along one dimension, as a collective sees it: `outer` rows, each of
+/// `group size` blocks of `inner` elements.
+struct BlockShape {
+  size_t outer = 1, inner = 1;
+};
+
+/// Sums `count` elements in place over the group. `tag` is unique per communicator and collective (its low 16 bits are zero and free for
+/// the algorithm's own use).
+std::unique_ptr<Communication> makeAllReduce(Transport &, const Group &, uint64_t tag, plan::DType, size_t count);
+/// output[outer][group][inner] from every rank's input[outer][inner].
+std::unique_ptr<Communication> makeAllGather(Transport &, const Group &, uint64_t tag, plan::DType, BlockShape);
+/// output[outer][inner] = this rank's block of the sum of every input[outer][group][inner].
+std::unique_ptr<Communication> makeReduceScatter(Transport &, const Group &, uint64_t tag, plan::DType, BlockShape);
+/// Every rank's buffer becomes that of group position `root`.
+std::unique_ptr<Communication> makeBroadcast(Transport &, const Group &, uint64_t tag, plan::DType, size_t count, size_t root);
+/// One message to or from one rank.
+std::unique_ptr<Communication> makeSend(Transport &, int64_t peer, uint64_t tag, size_t bytes);
+std::unique_ptr<Communication> makeReceive(Transport &, int64_t peer, uint64_t tag, size_t bytes);
+
+} // namespace dg

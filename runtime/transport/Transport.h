@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between ranks. One interface, two implementations (in-process for tests, UCX for real runs) under one
+// conformance suite. Everything is started and polled: nothing here blocks, so every wait above it has its own deadline.
+#pragma once
+
+#include "runtime/support/Status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace dg {
+
+enum class Progress { pending, done, failed };
+
+/// Point-to-point messages of one rank. Messages with equal (peer, tag) arrive in the order they were sent; sizes of a
+/// send and its receive must be equal. One thread at a time may call a Transport. No call allocates after set-up: requests
+/// come from a fixed pool, whose size is given when the transport is made.
+class Transport {
+public:
+  using Request = uint32_t;
+  virtual ~Transport() = default;
+  virtual int64_t rank() const = 0;
+  virtual int64_t numRanks() const = 0;
+
+  /// `data` stays untouched by the caller until test() says done.
+  virtual Request startSend(int64_t peer, uint64_t tag, const void *data, size_t bytes) = 0;
+  virtual Request startReceive(int64_t peer, uint64_t tag, void *data, size_t bytes) = 0;
+  /// Makes progress, then says how the request stands; done and failed release it.
+  virtual Progress test(Request request) = 0;
+  /// Why a request failed: peer, tag and cause. Valid after a test() that returned failed.
+  virtual Status failure() const = 0;
+  /// Gives up every open request, so that their buffers can be freed. For the way out.
+  virtual void cancelAll() = 0;
+};
+
+} // namespace dg
