@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machines a plan is made for: equal nodes with equal devices, described by numbers, never assumed. A cluster comes
+// from a JSON file or from a preset such as "cpu:nodes=4".
+#pragma once
+
+#include "runtime/plan/Plan.h"
+#include "runtime/support/Status.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace dg::partitioner {
+
+/// What one rank computes with.
+struct Device {
+  std::string name;
+  std::map<plan::DType, double> flopsPerSecond; ///< peak; a type that is missing runs at the rate of f32
+  uint64_t memoryBytes = 0;
+  double memoryBytesPerSecond = 0;
+  double efficiency = 1; ///< share of the peak that a large kernel reaches, in (0, 1]
+  double launchUs = 0;   ///< fixed cost of a kernel
+};
+
+/// One direction between two devices.
+struct Link {
+  double bytesPerSecond = 0;
+  double latencyUs = 0;
+};
+
+/// Rank r is device r mod devicesPerNode of node r / devicesPerNode.
+struct Cluster {
+  std::string name;
+  uint32_t numNodes = 1, devicesPerNode = 1;
+  Device device;
+  Link intraNode, interNode;
+  uint64_t numDevices() const { return uint64_t(numNodes) * devicesPerNode; }
+  bool isSameNode(int64_t rankA, int64_t rankB) const { return rankA / devicesPerNode == rankB / devicesPerNode; }
+};
+
+/// `numRanks` CPU ranks on one host: what a plan by hand is costed on when no cluster is named.
+Cluster hostCluster(uint32_t numRanks);
+
+/// The cluster that `spec` names: a preset ("cpu:nodes=4", "a100x8:nodes=64", "h100x8"; "devices=" overrides the
+/// devices of a node), or else the path of a JSON file. Fails with usage for a malformed preset and badInput for a bad
+/// file; the message names file, key and value.
+Result<Cluster> findCluster(std::string_view spec);
+
+/// Reads the text of a cluster file; `where` is named in messages. Unknown and missing keys are errors.
+Result<Cluster> parseCluster(const std::string &text, const std::string &where);
+/// What parseCluster reads.
+std::string toJson(const Cluster &cluster);
+
+} // namespace dg::partitioner

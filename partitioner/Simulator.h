@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predicts a step by discrete events: the tasks of a plan run on one compute and one communication lane per stage (all
+// ranks of a stage do the same at the same time), with durations from the cost model.
+#pragma once
+
+#include "partitioner/CostModel.h"
+#include "runtime/plan/Plan.h"
+#include "runtime/support/Status.h"
+
+namespace dg::partitioner {
+
+/// Predicts one step of program "train", or of the first program if there is none of that name.
+///   stepUs     until the last task of the last stage is complete
+///   computeUs  kernels, of the stage that computes longest
+///   commUs     communication of that same stage, whether hidden behind kernels or not
+///   bubble     share of the step, mean of the stages, that a stage stands idle for want of work from another stage
+///   peakBytes  the arenas of plan.memory
+/// The plan should have passed plan::verify; still, a plan that cannot finish is an error (badInput) that names the
+/// stage and the task it waits for. The cluster must have at least as many devices as the mesh has ranks (usage).
+Result<plan::Predicted> simulate(const plan::Plan &plan, const CostModel &costs);
+
+} // namespace dg::partitioner
