@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # How a folder becomes a library, a tool or a test. Includes are always written from the root: "runtime/plan/Plan.h".
-include(GoogleTest)
+include(DgSubfolders)
+if(DG_BUILD_COMPILER)
+  include(DgMlir)
+endif()
 
 # dg_add_library(NAME sources... [DEPS targets...] [MLIR])
 function(dg_add_library name)
