@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dg dialect itself, the type of values whose shape is still to be deduced, and the attributes every op can carry.
+#ifndef DG_IR_DIALECT_TD
+#define DG_IR_DIALECT_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def DG_Dialect : Dialect {
+  let name = "dg";
+  let cppNamespace = "::dg::ir";
+  let summary = "Deep-learning graphs: models, their gradients, and their partition over a mesh of devices";
+  let description = [{
+    A model is a `dg.graph` of ops on tensors. What a person writes has no types but those of inputs and parameters: every
+    other value is `!dg.any` until `--dg-deduce-types` has run. After `--dg-split` only local types and explicit
+    collectives remain.
+  }];
+  let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
+}
+
+def DG_Any : TypeDef<DG_Dialect, "Any"> {
+  let mnemonic = "any";
+  let summary = "A tensor whose element type and shape are not deduced yet";
+}
+
+/// Every value of the dialect: a ranked tensor, or one that will be.
+def DG_Tensor : AnyTypeOf<[AnyRankedTensor, DG_Any], "tensor, or a value whose type is still to be deduced">;
+
+def DG_Phase : I32EnumAttr<"Phase", "part of a step",
+    [I32EnumAttrCase<"begin", 0>, I32EnumAttrCase<"forward", 1>, I32EnumAttrCase<"backward", 2>, I32EnumAttrCase<"update", 3>]> {
+  let cppNamespace = "::dg::ir";
+}
+
+def DG_ShardingAttr : AttrDef<DG_Dialect, "Sharding"> {
+  let mnemonic = "sharding";
+  let summary = "How a tensor lies over the mesh";
+  let description = [{
+    `dims` has one entry for each dimension: the mesh axis that cuts it, or "" where it is whole. `partial` are the axes
+    over which the ranks hold summands of the tensor instead of the tensor.
+    Example: `#dg.sharding<["data", ""], ["tensor"]>`.
+  }];
+  let parameters = (ins OptionalArrayRefParameter<"mlir::StringAttr">:$dims, OptionalArrayRefParameter<"mlir::StringAttr">:$partial);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def DG_PlaceAttr : AttrDef<DG_Dialect, "Place"> {
+  let mnemonic = "place";
+  let summary = "What the compiler has decided about an op";
+  let description = [{
+    `label`: the author's name of the op, for messages and pictures. `origin`: the number of the forward op that this op
+    belongs to (its own, or the one it is a gradient of; -1 = none), by which backward ops follow their forward op to its
+    pipeline stage. `stage` is -1 until the partition phase.
+  }];
+  let parameters = (ins DefaultValuedParameter<"mlir::StringAttr", "mlir::StringAttr::get($_ctxt, \"\")">:$label,
+                        DefaultValuedParameter<"int64_t", "-1">:$origin,
+                        DefaultValuedParameter<"::dg::ir::Phase", "::dg::ir::Phase::forward">:$phase,
+                        DefaultValuedParameter<"int64_t", "-1">:$stage,
+                        OptionalArrayRefParameter<"::dg::ir::ShardingAttr">:$shardings);
+  let assemblyFormat = "`<` struct($label, $origin, $phase, $stage, $shardings) `>`";
+}
+
+def DG_InitKind : I32EnumAttr<"InitKind", "how a parameter starts",
+    [I32EnumAttrCase<"constant", 0>, I32EnumAttrCase<"uniform", 1>, I32EnumAttrCase<"normal", 2>, I32EnumAttrCase<"file", 3>]> {
+  let cppNamespace = "::dg::ir";
+}
+
+def DG_InitAttr : AttrDef<DG_Dialect, "Init"> {
+  let mnemonic = "init";
+  let summary = "How a parameter starts: a recipe, not bytes";
+  let description = [{
+    `constant`: every element is `value`. `uniform`: in [-value, value). `normal`: deviation `value`. `file`: the tensor of the
+    parameter's name in the package. Random elements depend on the run's seed, the parameter's name and the index only.
+  }];
+  let parameters = (ins "::dg::ir::InitKind":$kind, "mlir::FloatAttr":$value);
+  let assemblyFormat = "`<` $kind `,` $value `>`";
+}
+
+#endif

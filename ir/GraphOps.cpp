@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs, parameters and constants: text form, verification, and the parts of the op contract they have.
+#include "ir/Dialect.h"
+
+using namespace mlir;
+
+namespace dg::ir {
+
+//===- GraphOp ------------------------------------------------------------------------------------------------------===//
+
+ReturnOp GraphOp::getReturn() { return cast<ReturnOp>(getBody().front().back()); }
+
+StringRef GraphOp::getInputName(unsigned index) { return cast<StringAttr>(getInputNames()[index]).getValue(); }
+
+BlockArgument GraphOp::addInput(StringRef name, Type type) {
+  SmallVector<Attribute> names(getInputNames().getValue()), types(getInputTypes().getValue());
+  names.push_back(StringAttr::get(getContext(), name));
+  types.push_back(TypeAttr::get(type));
+  setInputNamesAttr(ArrayAttr::get(getContext(), names));
+  setInputTypesAttr(ArrayAttr::get(getContext(), types));
+  return getBody().front().addArgument(type, getLoc());
+}
+
+/// `@name(%x: type, …) [untyped] attributes { … }`: arguments of a graph whose types are still to be deduced are `!dg.any`
+/// inside it, so that no op of the text needs a type; `typed` after the arguments says that deduction has happened.
+ParseResult GraphOp::parse(OpAsmParser &parser, OperationState &state) {
+  StringAttr name;
+  SmallVector<OpAsmParser::Argument> arguments;
+  if (parser.parseSymbolName(name, SymbolTable::getSymbolAttrName(), state.attributes) ||
+      parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren, /*allowType=*/true))
+    return failure();
+  bool isTyped = succeeded(parser.parseOptionalKeyword("typed"));
+  SmallVector<Attribute> names, types;
+  for (OpAsmParser::Argument &argument : arguments) {
+    names.push_back(StringAttr::get(parser.getContext(), argument.ssaName.name.drop_front()));
+    types.push_back(TypeAttr::get(argument.type));
+    if (!isTyped)
+      argument.type = AnyType::get(parser.getContext());
+  }
+  if (parser.parseOptionalAttrDictWithKeyword(state.attributes))
+    return failure();
+  if (!state.attributes.get("input_names"))
+    state.addAttribute("input_names", ArrayAttr::get(parser.getContext(), names));
+  state.addAttribute("input_types", ArrayAttr::get(parser.getContext(), types));
+  Region *body = state.addRegion();
+  if (parser.parseRegion(*body, arguments))
+    return failure();
+  if (body->empty())
+    body->emplaceBlock();
+  return success();
+}
+
+void GraphOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  printer.printSymbolName(getSymName());
+  printer << '(';
+  Block &block = getBody().front();
+  bool isTyped = llvm::none_of(block.getArgumentTypes(), isAny) && !llvm::any_of(block, [](Operation &op) {
+    return llvm::any_of(op.getResultTypes(), isAny);
+  });
+  llvm::interleaveComma(block.getArguments(), printer, [&](BlockArgument argument) {
+    printer << argument << ": " << cast<TypeAttr>(getInputTypes()[argument.getArgNumber()]).getValue();
+  });
+  printer << ')';
+  if (isTyped)
+    printer << " typed";
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {SymbolTable::getSymbolAttrName(), "input_types"});
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+LogicalResult GraphOp::verify() {
+  Block &block = getBody().front();
+  if (getInputNames().size() != block.getNumArguments() || getInputTypes().size() != block.getNumArguments())
+    return emitOpError() << "has " << block.getNumArguments() << " arguments but " << getInputNames().size()
+                         << " names and " << getInputTypes().size() << " types";
+  for (auto [type, argument] : llvm::zip(getInputTypes(), block.getArguments()))
+    if (!isa<RankedTensorType>(cast<TypeAttr>(type).getValue()))
+      return emitOpError() << "input " << argument.getArgNumber() << " ('" << getInputName(argument.getArgNumber())
+                           << "') has type " << cast<TypeAttr>(type).getValue() << ", expected a ranked tensor";
+  if (block.empty() || !isa<ReturnOp>(block.back()))
+    return emitOpError("does not end with dg.return: every graph returns its results with it");
+  return success();
+}
+
+//===- ParameterOp --------------------------------------------------------------------------------------------------===//
+
+ParseResult ParameterOp::parse(OpAsmParser &parser, OperationState &state) {
+  StringAttr name;
+  TypeAttr type;
+  if (parser.parseAttribute(name, "param", state.attributes) || parser.parseAttribute(type, "type", state.attributes))
+    return failure();
+  SMLoc initLoc = parser.getCurrentLocation();
+  StringRef kindName;
+  double value = 0;
+  if (parser.parseKeyword(&kindName))
+    return failure();
+  std::optional<InitKind> kind = symbolizeInitKind(kindName);
+  if (!kind)
+    return parser.emitError(initLoc) << "found '" << kindName
+                                     << "', expected how the parameter starts: constant, uniform, normal or file";
+  if (*kind != InitKind::file && parser.parseFloat(value))
+    return failure();
+  state.addAttribute("init", InitAttr::get(parser.getContext(), *kind, parser.getBuilder().getF64FloatAttr(value)));
+  if (parser.parseOptionalAttrDict(state.attributes))
+    return failure();
+  bool isTyped = succeeded(parser.parseOptionalKeyword("typed"));
+  state.addTypes(isTyped ? type.getValue() : AnyType::get(parser.getContext()));
+  return success();
+}
+
+void ParameterOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << getParamAttr() << ' ' << getType() << ' ' << stringifyInitKind(getInit().getKind());
+  if (getInit().getKind() != InitKind::file) {
+    printer << ' ';
+    printer.printFloat(getInit().getValue().getValue());
+  }
+  printer.printOptionalAttrDict((*this)->getAttrs(), {"param", "type", "init"});
+  if (!isAny(getResult().getType()))
+    printer << " typed";
+}
+
+LogicalResult ParameterOp::verify() {
+  auto tensor = dyn_cast<RankedTensorType>(getType());
+  if (!tensor || !tensor.hasStaticShape())
+    return emitOpError() << "'" << getParam() << "' has type " << getType()
+                         << ", expected a tensor whose dimensions are all numbers";
+  if (!isAny(getResult().getType()) && getResult().getType() != getType())
+    return emitOpError() << "'" << getParam() << "' is declared " << getType() << " but used as "
+                         << getResult().getType();
+  return success();
+}
+
+OpCost ParameterOp::getCost() { return {}; }
+
+//===- ConstantOp ---------------------------------------------------------------------------------------------------===//
+
+LogicalResult ConstantOp::inferReturnTypes(MLIRContext *, std::optional<Location>, ValueRange, DictionaryAttr attributes,
+                                           OpaqueProperties properties, RegionRange,
+                                           SmallVectorImpl<Type> &inferred) {
+  inferred.push_back(properties.as<Properties *>()->type.getValue());
+  return success();
+}
+
+FailureOr<SmallVector<Value>> ConstantOp::buildGradients(OpBuilder &, ValueRange) { return SmallVector<Value>(); }
+
+ShardingRule ConstantOp::getShardingRule() {
+  ShardingRule rule = emptyShardingRule(*this);
+  auto type = tensorOf(getResult());
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    rule.results[0][dim].push_back(rule.addFactor(type.getDimSize(dim)));
+  return rule;
+}
+
+OpCost ConstantOp::getCost() { return {}; }
+
+LogicalResult ConstantOp::evaluate(ArrayRef<HostTensor>, MutableArrayRef<HostTensor> results, const RunScalars &) {
+  std::fill(results[0].data.begin(), results[0].data.end(), getValue().convertToDouble());
+  return success();
+}
+
+//===- FusedOp ------------------------------------------------------------------------------------------------------===//
+
+LogicalResult FusedOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                const RunScalars &scalars) {
+  llvm::DenseMap<Value, HostTensor> values;
+  for (auto [argument, operand] : llvm::zip(getBody().getArguments(), operands))
+    values[argument] = operand;
+  for (Operation &op : getBody().front()) {
+    SmallVector<HostTensor> inputs, outputs;
+    for (Value operand : op.getOperands())
+      inputs.push_back(values.lookup(operand));
+    if (isa<ReturnOp>(op)) {
+      std::move(inputs.begin(), inputs.end(), results.begin());
+      break;
+    }
+    for (Value result : op.getResults()) {
+      HostTensor output{tensorOf(result).getShape().vec(), {}};
+      output.data.resize(output.numElements());
+      outputs.push_back(std::move(output));
+    }
+    if (failed(cast<ReferenceOp>(op).evaluate(inputs, outputs, scalars)))
+      return failure();
+    for (auto [result, output] : llvm::zip(op.getResults(), outputs))
+      values[result] = std::move(output);
+  }
+  return success();
+}
+
+} // namespace dg::ir

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plain data that the op interfaces speak in: sharding rules, costs, tensors of the reference executor.
+#pragma once
+
+#include "mlir/IR/Operation.h"
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace dg::ir {
+
+/// Which dimensions move together, in the manner of einsum. A factor is an index that runs over the op; each dimension of an
+/// operand or result is the product of its factors, major first (one factor for most ops, several for reshape, none for a
+/// dimension that must stay whole). To cut a factor over a mesh axis is to cut every dimension whose *first* factor it is;
+/// operands without the factor are needed whole, results without it become partial sums over the axis.
+struct ShardingRule {
+  llvm::SmallVector<int64_t> factorSizes;
+  /// [operand or result][dimension] -> factors, major first.
+  llvm::SmallVector<llvm::SmallVector<llvm::SmallVector<int32_t, 2>>> operands, results;
+
+  int32_t addFactor(int64_t size) {
+    factorSizes.push_back(size);
+    return int32_t(factorSizes.size()) - 1;
+  }
+};
+
+/// A rule in which operands and results have the shapes they have and nothing moves together yet: fill in from there.
+ShardingRule emptyShardingRule(mlir::Operation *op);
+
+struct OpCost {
+  double flops = 0;
+  double bytes = 0;
+};
+
+/// Flops = elements of the results; bytes = those of operands and results.
+OpCost elementwiseCost(mlir::Operation *op);
+/// Bytes of operands and results together.
+double operandAndResultBytes(mlir::Operation *op);
+
+/// A tensor on the host in the reference executor: row-major, every element a double (integers are exact up to 2^53).
+struct HostTensor {
+  std::vector<int64_t> shape;
+  std::vector<double> data;
+
+  int64_t numElements() const {
+    int64_t n = 1;
+    for (int64_t size : shape)
+      n *= size;
+    return n;
+  }
+};
+
+/// The scalars of a step, as dg_scalars of the kernel ABI has them.
+struct RunScalars {
+  double lr = 0;
+  int64_t step = 1;
+};
+
+} // namespace dg::ir
