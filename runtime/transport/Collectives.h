@@ -37,16 +37,26 @@ struct BlockShape {
   size_t outer = 1, inner = 1;
 };
 
-/// Sums `count` elements in place over the group. `tag` is unique per communicator and collective (its low 16 bits are zero and free for
-/// the algorithm's own use).
-std::unique_ptr<Communication> makeAllReduce(Transport &, const Group &, uint64_t tag, plan::DType, size_t count);
-/// output[outer][group][inner] from every rank's input[outer][inner].
+/// How an all-reduce moves its data; the bits of the result are the same.
+enum class AllReduceRoute {
+  bySize,    ///< direct up to 16 KiB, scattered above
+  direct,    ///< everyone sends everything to everyone: one message time
+  scattered, ///< position i sums piece i, then the pieces are gathered: 2 (n-1)/n of the bytes
+};
+
+/// Sums `count` elements over the group, in place or not. `tag` is unique per communicator and collective (its low 16
+/// bits are zero and free for the algorithm's own use).
+std::unique_ptr<Communication> makeAllReduce(Transport &, const Group &, uint64_t tag, plan::DType, size_t count,
+                                             AllReduceRoute route = AllReduceRoute::bySize);
+/// output[outer][group][inner] from every rank's input[outer][inner]. They do not overlap, except that with outer == 1
+/// the input may be this rank's own block of the output.
 std::unique_ptr<Communication> makeAllGather(Transport &, const Group &, uint64_t tag, plan::DType, BlockShape);
 /// output[outer][inner] = this rank's block of the sum of every input[outer][group][inner].
 std::unique_ptr<Communication> makeReduceScatter(Transport &, const Group &, uint64_t tag, plan::DType, BlockShape);
 /// Every rank's buffer becomes that of group position `root`.
-std::unique_ptr<Communication> makeBroadcast(Transport &, const Group &, uint64_t tag, plan::DType, size_t count, size_t root);
-/// One message to or from one rank.
+std::unique_ptr<Communication> makeBroadcast(Transport &, const Group &, uint64_t tag, plan::DType, size_t count,
+                                             size_t root);
+/// One message to or from one rank: a send reads `input`, a receive writes `output` of start().
 std::unique_ptr<Communication> makeSend(Transport &, int64_t peer, uint64_t tag, size_t bytes);
 std::unique_ptr<Communication> makeReceive(Transport &, int64_t peer, uint64_t tag, size_t bytes);
 

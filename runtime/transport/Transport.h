@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between ranks. One interface, two implementations (in-process for tests, UCX for real runs) under one
-// conformance suite. Everything is started and polled: nothing here blocks, so every wait above it has its own deadline.
+// conformance suite. Everything is started and polled: nothing here blocks, so every wait above it has its own
+// deadline.
 #pragma once
 
 #include "runtime/support/Status.h"
@@ -13,9 +14,13 @@ namespace dg {
 
 enum class Progress { pending, done, failed };
 
+/// Tags are below 2^48 and ranks below 2^16: a message carries both in one word. Anything else is a failed request.
+inline constexpr uint64_t maxTag = (uint64_t(1) << 48) - 1;
+inline constexpr int64_t maxRanks = int64_t(1) << 16;
+
 /// Point-to-point messages of one rank. Messages with equal (peer, tag) arrive in the order they were sent; sizes of a
-/// send and its receive must be equal. One thread at a time may call a Transport. No call allocates after set-up: requests
-/// come from a fixed pool, whose size is given when the transport is made.
+/// send and its receive must be equal. One thread at a time may call a Transport. No call allocates after set-up:
+/// requests come from a fixed pool, whose size is given when the transport is made.
 class Transport {
 public:
   using Request = uint32_t;

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank knows of its job and how it talks to the launcher: small exchanges before the transport exists, its line
+// on the progress board, its failures, and the request to stop.
+#pragma once
+
+#include "runtime/executor/ProgressBoard.h"
+#include "runtime/support/Status.h"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dg {
+
+class ControlSocket;
+class SharedBoard;
+
+using Deadline = std::chrono::steady_clock::time_point;
+inline Deadline deadlineIn(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
+
+/// Whether a failure began in this rank or only reached it ("waited for rank 0"): the launcher shows the first that
+/// began.
+enum class FailureOrigin : uint32_t { own, peer };
+
+/// One rank's view of the launch. One thread at a time, except board() and isShutdownRequested(), which any thread may
+/// call.
+class RankContext {
+public:
+  RankContext(int64_t rank, SharedBoard &board, std::unique_ptr<ControlSocket> socket);
+  ~RankContext();
+
+  int64_t rank() const { return self; }
+  int64_t numRanks() const;
+  ProgressLine &board();
+
+  /// Everyone's bytes, by rank. All ranks call their exchanges in the same order. For addresses and other small things:
+  /// it goes through the launcher.
+  Result<std::vector<std::string>> allGather(const std::string &bytes, Deadline deadline);
+  /// Returns when every rank is here.
+  Status barrier(Deadline deadline);
+
+  /// Tells the launcher why this rank is about to end with a non-zero code. Call it as soon as the cause is known.
+  void reportFailure(const Status &status, FailureOrigin origin = FailureOrigin::own);
+
+  /// SIGTERM has come to this rank: save and leave with exit code 75. Ranks see it at different times; to stop all at
+  /// the same step ask mayStartStep.
+  bool isShutdownRequested() const;
+  /// Called by every rank before each step, in order, from 1. False once the job was asked to stop; all ranks get their
+  /// first false for the same step, so that no one waits for a rank that left. Costs two loads and a store.
+  bool mayStartStep(uint64_t step);
+
+private:
+  int64_t self;
+  SharedBoard &shared;
+  std::unique_ptr<ControlSocket> socket;
+  uint64_t exchanges = 0;
+};
+
+} // namespace dg
