@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names, sizes and mesh arithmetic of the plan types. Meshes that were read or verified have positive sizes whose
+// product is bounded, so nothing here can overflow.
+#include "runtime/plan/Plan.h"
+
+namespace dg::plan {
+
+int64_t sizeOf(DType type) {
+  switch (type) {
+  case DType::f64:
+  case DType::i64:
+    return 8;
+  case DType::f32:
+  case DType::i32:
+    return 4;
+  case DType::bf16:
+  case DType::f16:
+    return 2;
+  case DType::u8:
+  case DType::i1:
+    return 1;
+  }
+  return 0;
+}
+
+const char *nameOf(DType type) {
+  switch (type) {
+  case DType::f32:
+    return "f32";
+  case DType::f64:
+    return "f64";
+  case DType::bf16:
+    return "bf16";
+  case DType::f16:
+    return "f16";
+  case DType::i64:
+    return "i64";
+  case DType::i32:
+    return "i32";
+  case DType::u8:
+    return "u8";
+  case DType::i1:
+    return "i1";
+  }
+  return "?";
+}
+
+int64_t Mesh::sizeOf(const std::string &axis) const {
+  for (const MeshAxis &candidate : axes)
+    if (candidate.name == axis)
+      return candidate.size;
+  return 0;
+}
+
+int64_t Mesh::numRanks() const {
+  int64_t ranks = 1;
+  for (const MeshAxis &axis : axes)
+    ranks *= axis.size;
+  return ranks;
+}
+
+Coordinates Mesh::coordinatesOf(int64_t rank) const {
+  int64_t data = sizeOf("data"), tensor = sizeOf("tensor");
+  return {rank / (data * tensor), rank / tensor % data, rank % tensor};
+}
+
+int64_t Mesh::rankOf(Coordinates at) const {
+  return (at.pipe * sizeOf("data") + at.data) * sizeOf("tensor") + at.tensor;
+}
+
+std::vector<int64_t> Mesh::groupOf(int64_t rank, const std::string &axis) const {
+  std::vector<int64_t> group;
+  Coordinates at = coordinatesOf(rank);
+  int64_t &moving = axis == "pipe" ? at.pipe : axis == "data" ? at.data : at.tensor;
+  int64_t size = sizeOf(axis);
+  group.reserve(size);
+  for (int64_t i = 0; i < size; ++i) {
+    moving = i;
+    group.push_back(rankOf(at));
+  }
+  return group;
+}
+
+const Program *Plan::findProgram(const std::string &name) const {
+  for (const Program &program : programs)
+    if (program.name == name)
+      return &program;
+  return nullptr;
+}
+
+} // namespace dg::plan

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Indices, list lengths and loop nesting. The bounds on mesh and slots keep later arithmetic inside 64 bits.
+#include "runtime/plan/PlanIndices.h"
+
+#include <algorithm>
+
+namespace dg::plan {
+
+namespace {
+
+constexpr int64_t maxRanks = int64_t(1) << 24;
+constexpr uint32_t maxMicrobatches = 1u << 20;
+constexpr int64_t maxElements = int64_t(1) << 52;
+
+Status missing(const std::string &path, const char *what, uint64_t id, size_t count) {
+  return Status::error(ErrorKind::badInput, "plan.json: {}: {} {} does not exist (there are {})", path, what, id,
+                       count);
+}
+
+Status checkIds(const std::string &path, const char *list, const char *what, const std::vector<uint32_t> &ids,
+                size_t count) {
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] >= count)
+      return missing(fmt::format("{}.{}[{}]", path, list, i), what, ids[i], count);
+  return Status::ok();
+}
+
+Status checkMesh(const Plan &plan) {
+  const char *names[] = {"pipe", "data", "tensor"};
+  if (plan.mesh.axes.size() != 3)
+    return Status::error(ErrorKind::badInput, "plan.json: mesh: {} axes, expected pipe, data and tensor",
+                         plan.mesh.axes.size());
+  int64_t ranks = 1;
+  for (size_t i = 0; i < 3; ++i) {
+    const MeshAxis &axis = plan.mesh.axes[i];
+    if (axis.name != names[i])
+      return Status::error(ErrorKind::badInput, "plan.json: mesh: axis {} is '{}', expected '{}'", i, axis.name,
+                           names[i]);
+    if (axis.size < 1 || axis.size > maxRanks / ranks)
+      return Status::error(ErrorKind::badInput, "plan.json: mesh.{}: size {}, expected 1 or more and at most {} ranks",
+                           axis.name, axis.size, maxRanks);
+    ranks *= axis.size;
+  }
+  return Status::ok();
+}
+
+Status checkStage(const std::string &path, uint32_t stage, const Plan &plan) {
+  if (stage >= plan.numStages())
+    return missing(path, "stage", stage, plan.numStages());
+  return Status::ok();
+}
+
+Status checkShape(const std::string &path, const std::vector<int64_t> &shape) {
+  int64_t elements = 1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] < 0 || (shape[i] > 0 && elements > maxElements / shape[i]))
+      return Status::error(ErrorKind::badInput, "plan.json: {}[{}]: size {} is negative or makes the tensor too large",
+                           path, i, shape[i]);
+    elements *= std::max<int64_t>(shape[i], 1);
+  }
+  return Status::ok();
+}
+
+Status checkValue(const std::string &path, const Value &value, const Plan &plan) {
+  DG_RETURN_IF_ERROR(checkStage(path + ".stage", value.stage, plan));
+  DG_RETURN_IF_ERROR(checkShape(path + ".shape", value.shape));
+  DG_RETURN_IF_ERROR(checkShape(path + ".global_shape", value.globalShape));
+  if (value.globalShape.size() != value.shape.size() || value.sharding.size() != value.shape.size())
+    return Status::error(
+        ErrorKind::badInput,
+        "plan.json: {} ('{}'): shape has {} dimensions, global_shape {} and sharding {}; they must agree", path,
+        value.name, value.shape.size(), value.globalShape.size(), value.sharding.size());
+  for (size_t i = 0; i < value.sharding.size(); ++i)
+    if (!value.sharding[i].empty() && plan.mesh.sizeOf(value.sharding[i]) == 0)
+      return Status::error(ErrorKind::badInput, "plan.json: {}.sharding[{}]: the mesh has no axis '{}'", path, i,
+                           value.sharding[i]);
+  if (value.slots < 1 || value.slots > maxMicrobatches)
+    return Status::error(ErrorKind::badInput, "plan.json: {}.slots: {}, expected 1 to {}", path, value.slots,
+                         maxMicrobatches);
+  return Status::ok();
+}
+
+/// How many buffers the kind works on; -1 where the kernel decides.
+int expectedBuffers(TaskKind kind) {
+  switch (kind) {
+  case TaskKind::allReduce:
+  case TaskKind::broadcast:
+  case TaskKind::send:
+  case TaskKind::receive:
+  case TaskKind::zero:
+    return 1;
+  case TaskKind::allGather:
+  case TaskKind::reduceScatter:
+  case TaskKind::copy:
+  case TaskKind::slice:
+    return 2;
+  case TaskKind::kernel:
+  case TaskKind::finish:
+  case TaskKind::loop:
+    return -1;
+  }
+  return -1;
+}
+
+Status checkTask(const std::string &path, const Task &task, const Plan &plan) {
+  DG_RETURN_IF_ERROR(checkStage(path + ".stage", task.stage, plan));
+  DG_RETURN_IF_ERROR(checkIds(path, "buffers", "value", task.buffers, plan.values.size()));
+  DG_RETURN_IF_ERROR(checkIds(path, "reads", "value", task.reads, plan.values.size()));
+  DG_RETURN_IF_ERROR(checkIds(path, "writes", "value", task.writes, plan.values.size()));
+  DG_RETURN_IF_ERROR(checkIds(path, "deps", "op", task.deps, plan.tasks.size()));
+  int expected = expectedBuffers(task.kind);
+  if (expected >= 0 && task.buffers.size() != size_t(expected))
+    return Status::error(ErrorKind::badInput, "plan.json: {}.buffers ('{}'): {} buffers, expected {}", path, task.name,
+                         task.buffers.size(), expected);
+  if (task.kind == TaskKind::kernel && (task.kernel.empty() || task.tiles == 0))
+    return Status::error(ErrorKind::badInput, "plan.json: {} ('{}'): a kernel op needs a kernel name and a tile", path,
+                         task.name);
+  if (task.kind == TaskKind::send || task.kind == TaskKind::receive)
+    DG_RETURN_IF_ERROR(checkStage(path + ".peer_stage", task.peerStage, plan));
+  if (isCollective(task.kind) || task.kind == TaskKind::slice) {
+    int64_t size = plan.mesh.sizeOf(task.axis);
+    if (size == 0)
+      return Status::error(ErrorKind::badInput, "plan.json: {}.axis ('{}'): the mesh has no axis '{}'", path, task.name,
+                           task.axis);
+    if (task.kind == TaskKind::broadcast && task.root >= size)
+      return missing(path + ".root", "coordinate", task.root, size);
+  }
+  if (task.kind == TaskKind::allGather || task.kind == TaskKind::reduceScatter || task.kind == TaskKind::slice)
+    for (ValueId buffer : task.buffers)
+      if (task.dim < 0 || task.dim >= int64_t(plan.values[buffer].shape.size()))
+        return missing(path + ".dim", "dimension", uint64_t(task.dim), plan.values[buffer].shape.size());
+  if (task.kind == TaskKind::finish) {
+    if (task.finishes >= plan.tasks.size())
+      return missing(path + ".finishes", "op", task.finishes, plan.tasks.size());
+    if (!needsFinish(plan.tasks[task.finishes].kind) && plan.tasks[task.finishes].kind != TaskKind::send)
+      return Status::error(ErrorKind::badInput, "plan.json: {}.finishes: op {} ('{}') is not a communication", path,
+                           task.finishes, plan.tasks[task.finishes].name);
+  }
+  if (task.kind == TaskKind::loop && task.body >= plan.chunks.size())
+    return missing(path + ".body", "chunk", task.body, plan.chunks.size());
+  return Status::ok();
+}
+
+/// Loop bodies form a forest: each chunk is the body of at most one loop, and no chunk is inside itself.
+Status checkLoops(const Plan &plan) {
+  std::vector<ChunkId> outer(plan.chunks.size(), noId);
+  for (ChunkId chunk = 0; chunk < plan.chunks.size(); ++chunk)
+    for (TaskId id : plan.chunks[chunk].tasks) {
+      const Task &task = plan.tasks[id];
+      if (task.kind != TaskKind::loop)
+        continue;
+      if (outer[task.body] != noId)
+        return Status::error(ErrorKind::badInput, "plan.json: stages[{}]: the body of two loops, the second is ops[{}]",
+                             task.body, id);
+      outer[task.body] = chunk;
+    }
+  for (ChunkId chunk = 0; chunk < plan.chunks.size(); ++chunk) {
+    size_t depth = 0;
+    for (ChunkId at = outer[chunk]; at != noId; at = outer[at])
+      if (at == chunk || ++depth > 64)
+        return Status::error(ErrorKind::badInput,
+                             "plan.json: stages[{}]: its loops contain themselves or nest deeper than 64", chunk);
+  }
+  return Status::ok();
+}
+
+Status checkPorts(const std::string &path, const std::vector<Port> &ports, const Plan &plan) {
+  for (size_t i = 0; i < ports.size(); ++i)
+    DG_RETURN_IF_ERROR(
+        checkIds(fmt::format("{}[{}]", path, i), "values", "value", ports[i].values, plan.values.size()));
+  return Status::ok();
+}
+
+Status checkProgram(size_t index, const Plan &plan) {
+  const Program &program = plan.programs[index];
+  std::string path = fmt::format("programs[{}]", index);
+  if (plan.findProgram(program.name) != &program)
+    return Status::error(ErrorKind::badInput, "plan.json: {}.name: a second program '{}'", path, program.name);
+  if (program.microbatches < 1 || program.microbatches > maxMicrobatches)
+    return Status::error(ErrorKind::badInput, "plan.json: {}.microbatches: {}, expected 1 to {}", path,
+                         program.microbatches, maxMicrobatches);
+  DG_RETURN_IF_ERROR(checkPorts(path + ".inputs", program.inputs, plan));
+  DG_RETURN_IF_ERROR(checkPorts(path + ".outputs", program.outputs, plan));
+  if (program.actions.size() != plan.numStages())
+    return Status::error(ErrorKind::badInput, "plan.json: schedule.{}: {} stages, the mesh has {}", program.name,
+                         program.actions.size(), plan.numStages());
+  for (size_t stage = 0; stage < program.actions.size(); ++stage)
+    for (size_t i = 0; i < program.actions[stage].size(); ++i) {
+      const Action &action = program.actions[stage][i];
+      std::string where = fmt::format("schedule.{}[{}][{}]", program.name, stage, i);
+      if (action.chunk >= plan.chunks.size())
+        return missing(where, "chunk", action.chunk, plan.chunks.size());
+      if (action.microbatch >= program.microbatches)
+        return missing(where, "micro-batch", action.microbatch, program.microbatches);
+      if (plan.chunks[action.chunk].stage != stage)
+        return Status::error(ErrorKind::badInput, "plan.json: {}: chunk {} belongs to stage {}, not to stage {}", where,
+                             action.chunk, plan.chunks[action.chunk].stage, stage);
+    }
+  return Status::ok();
+}
+
+} // namespace
+
+bool isCollective(TaskKind kind) {
+  return kind == TaskKind::allReduce || kind == TaskKind::allGather || kind == TaskKind::reduceScatter ||
+         kind == TaskKind::broadcast;
+}
+
+bool needsFinish(TaskKind kind) { return isCollective(kind) || kind == TaskKind::receive; }
+
+Status checkIndices(const Plan &plan) {
+  DG_RETURN_IF_ERROR(checkMesh(plan));
+  if (plan.values.size() >= noId || plan.tasks.size() >= noId || plan.chunks.size() >= noId)
+    return Status::error(ErrorKind::badInput, "plan.json: more than {} ops, values or chunks", noId - 1);
+  for (size_t i = 0; i < plan.values.size(); ++i)
+    DG_RETURN_IF_ERROR(checkValue(fmt::format("values[{}]", i), plan.values[i], plan));
+  for (size_t i = 0; i < plan.tasks.size(); ++i)
+    DG_RETURN_IF_ERROR(checkTask(fmt::format("ops[{}]", i), plan.tasks[i], plan));
+  for (size_t i = 0; i < plan.chunks.size(); ++i) {
+    std::string path = fmt::format("stages[{}]", i);
+    DG_RETURN_IF_ERROR(checkStage(path + ".stage", plan.chunks[i].stage, plan));
+    DG_RETURN_IF_ERROR(checkIds(path, "ops", "op", plan.chunks[i].tasks, plan.tasks.size()));
+  }
+  DG_RETURN_IF_ERROR(checkLoops(plan));
+  for (size_t i = 0; i < plan.programs.size(); ++i)
+    DG_RETURN_IF_ERROR(checkProgram(i, plan));
+  if (plan.memory.size() != plan.numStages())
+    return Status::error(ErrorKind::badInput, "plan.json: memory: {} stages, the mesh has {}", plan.memory.size(),
+                         plan.numStages());
+  if (!plan.predicted.peakBytes.empty() && plan.predicted.peakBytes.size() != plan.numStages())
+    return Status::error(ErrorKind::badInput, "plan.json: predicted.peak_bytes: {} stages, the mesh has {}",
+                         plan.predicted.peakBytes.size(), plan.numStages());
+  for (size_t i = 0; i < plan.collectives.size(); ++i)
+    if (plan.collectives[i].task >= plan.tasks.size())
+      return missing(fmt::format("collectives[{}].task", i), "op", plan.collectives[i].task, plan.tasks.size());
+  return Status::ok();
+}
+
+} // namespace dg::plan

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checks that make a plan safe to walk: every id exists, every list has the length that its kind asks for, loops
+// nest. Reading and verifying both start with them. Private to this folder.
+#pragma once
+
+#include "runtime/plan/Plan.h"
+
+namespace dg::plan {
+
+/// Fails with badInput and the JSON path of the first wrong index ("plan.json: ops[12].buffers[1]: …").
+Status checkIndices(const Plan &plan);
+
+/// Whether the task starts something that a `finish` task must complete.
+bool needsFinish(TaskKind kind);
+/// Whether all ranks of an axis take part in it.
+bool isCollective(TaskKind kind);
+
+} // namespace dg::plan
