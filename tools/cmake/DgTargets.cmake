@@ -43,3 +43,14 @@ function(dg_add_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()
+
+# dg_add_multirank_test(NAME RANKS n TIMEOUT s [LABELS labels...] COMMAND command...): a test of n processes. ctest counts it as n
+# of its -j, so that other tests do not share the cores, and stops it, with all its children, after s seconds.
+function(dg_add_multirank_test name)
+  cmake_parse_arguments(ARG "" "RANKS;TIMEOUT" "LABELS;COMMAND" ${ARGN})
+  if(NOT ARG_RANKS OR NOT ARG_TIMEOUT OR NOT ARG_COMMAND)
+    message(FATAL_ERROR "dg_add_multirank_test(${name} …): RANKS, TIMEOUT and COMMAND are needed")
+  endif()
+  add_test(NAME ${name} COMMAND ${ARG_COMMAND})
+  set_tests_properties(${name} PROPERTIES PROCESSORS ${ARG_RANKS} TIMEOUT ${ARG_TIMEOUT} LABELS "multirank;${ARG_LABELS}")
+endfunction()
