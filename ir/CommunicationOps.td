@@ -5,7 +5,7 @@
 
 include "ir/OpBase.td"
 
-class DG_Collective<string mnemonic, dag ins> : DG_OpBase<mnemonic, ins, (outs DG_Tensor:$result), [Pure]>;
+class DG_Collective<string mnemonic, dag inputs> : DG_OpBase<mnemonic, inputs, (outs DG_Tensor:$result), [Pure]>;
 def DG_AllReduceOp : DG_Collective<"all_reduce", (ins DG_Tensor:$input, StrAttr:$axis)> {
   let summary = "The sum over the ranks of a mesh axis, on each of them";
   let description = [{Example: `%s = dg.all_reduce %partial {axis = "data"} : (tensor<20x10xf32>) -> tensor<20x10xf32>`.}];

@@ -27,8 +27,8 @@ def DG_AttentionOp : DG_Op<"attention", (ins DG_Tensor:$query, DG_Tensor:$key, D
   }];
 }
 
-class DG_Conv<string mnemonic, dag ins, list<Trait> traits = []>
-    : DG_Op<mnemonic, !con(ins, (ins DefaultValuedAttr<DenseI64ArrayAttr, "{1, 1}">:$strides, DefaultValuedAttr<DenseI64ArrayAttr, "{0, 0}">:$padding)),
+class DG_Conv<string mnemonic, dag inputs, list<Trait> traits = []>
+    : DG_Op<mnemonic, !con(inputs, (ins DefaultValuedAttr<DenseI64ArrayAttr, "{1, 1}">:$strides, DefaultValuedAttr<DenseI64ArrayAttr, "{0, 0}">:$padding)),
             (outs DG_Tensor:$result), !listconcat(traits, [Sharded, Cost])>;
 def DG_Conv2dOp : DG_Conv<"conv2d", (ins DG_Tensor:$input, DG_Tensor:$weight, Optional<DG_Tensor>:$bias), [Gradient, Composite]> {
   let summary = "Two-dimensional convolution (correlation, as every framework has it)";

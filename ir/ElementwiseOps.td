@@ -5,8 +5,8 @@
 
 include "ir/OpBase.td"
 
-class DG_Elementwise<string mnemonic, dag ins, list<Trait> traits = []>
-    : DG_Op<mnemonic, ins, (outs DG_Tensor:$result), !listconcat(traits, [
+class DG_Elementwise<string mnemonic, dag inputs, list<Trait> traits = []>
+    : DG_Op<mnemonic, inputs, (outs DG_Tensor:$result), !listconcat(traits, [
         Sharded, DefaultCost, DeclareOpInterfaceMethods<DG_ElementwiseOp>])>;
 class DG_Binary<string mnemonic> : DG_Elementwise<mnemonic, (ins DG_Tensor:$lhs, DG_Tensor:$rhs), [Gradient]>;
 

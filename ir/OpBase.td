@@ -10,14 +10,14 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 
 /// Text form: `%r = dg.name %a, %b {attributes}` while types are to be deduced, and `… : (types) -> types` afterwards. The
 /// name of the first result becomes the op's label.
-class DG_OpBase<string mnemonic, dag ins, dag outs, list<Trait> traits = []> : Op<DG_Dialect, mnemonic, traits> {
-  let arguments = !con(ins, (ins OptionalAttr<DG_PlaceAttr>:$place));
-  let results = outs;
+class DG_OpBase<string mnemonic, dag inputs, dag outputs, list<Trait> traits = []> : Op<DG_Dialect, mnemonic, traits> {
+  let arguments = !con(inputs, (ins OptionalAttr<DG_PlaceAttr>:$place));
+  let results = outputs;
   let hasCustomAssemblyFormat = 1;
   // skipDefaultBuilders stays off: ops infer their result types, so `create(loc, operands…)` is enough.
   string parsePrint = [{
     mlir::ParseResult $cppClass::parse(mlir::OpAsmParser &parser, mlir::OperationState &state) {
-      return ::dg::ir::parseOp(parser, state, }] # !size(outs) # [{);
+      return ::dg::ir::parseOp(parser, state, }] # !size(outputs) # [{);
     }
     void $cppClass::print(mlir::OpAsmPrinter &printer) { ::dg::ir::printOp(printer, getOperation()); }
   }];
@@ -25,8 +25,8 @@ class DG_OpBase<string mnemonic, dag ins, dag outs, list<Trait> traits = []> : O
 }
 
 /// A pure op that infers its types and follows the contract. Families add gradient and so on to `traits`.
-class DG_Op<string mnemonic, dag ins, dag outs, list<Trait> traits = []>
-    : DG_OpBase<mnemonic, ins, outs, !listconcat(traits, [
+class DG_Op<string mnemonic, dag inputs, dag outputs, list<Trait> traits = []>
+    : DG_OpBase<mnemonic, inputs, outputs, !listconcat(traits, [
         Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>,
         DeclareOpInterfaceMethods<DG_ReferenceOp>])>;
 
