@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+# Proves that check-layers and check-tests find what is planted in a small tree, and are silent about a clean one.
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import tempfile
+import unittest
+
+TOOLS = sys.argv.pop(1)
+sys.dont_write_bytecode = True
+
+
+def load(name):
+    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), os.path.join(TOOLS, name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+layers = load("check-layers")
+tests = load("check-tests")
+
+
+class Tree:
+    """A temporary source tree made of a {path: text} table."""
+
+    def __init__(self, files):
+        self.files = files
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        for path, text in self.files.items():
+            path = os.path.join(self.folder.name, path)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as out:
+                out.write(text)
+        return self.folder.name
+
+    def __exit__(self, *_):
+        self.folder.cleanup()
+
+
+class LayersTest(unittest.TestCase):
+    def violations(self, files):
+        with Tree(files) as root:
+            return layers.check(root)
+
+    def assertOne(self, files, *parts):
+        found = self.violations(files)
+        self.assertEqual(len(found), 1, found)
+        for part in parts:
+            self.assertIn(part, found[0])
+
+    def testCleanTreeIsSilent(self):
+        self.assertEqual([], self.violations({
+            "runtime/plan/Plan.cpp": '#include "runtime/plan/Plan.h"\n#include "runtime/support/Status.h"\n'
+                                     "#include <nlohmann/json.hpp>\n#include <vector>\n#include <sys/mman.h>\n",
+            "runtime/executor/A.cpp": '#include "runtime/plan/Plan.h"\n#include <oneapi/tbb/task_arena.h>\n',
+            "ir/Ops.cpp": '#include "mlir/IR/Builders.h"\n#include "ir/Ops.h.inc"\n',
+            "tools/dgc/Main.cpp": '#include "codegen/A.h"\n#include <CLI/CLI.hpp>\n',
+            "tests/unit/plan/T.cpp": '#include <gtest/gtest.h>\n#include "runtime/plan/Plan.h"\n',
+        }))
+
+    def testCompilerHeaderInRuntime(self):
+        self.assertOne({"runtime/executor/A.cpp": '\n#include "ir/Ops.h"\n'},
+                       "runtime/executor/A.cpp:2", '"ir/Ops.h"', "allowed in runtime: runtime")
+
+    def testMlirInPartitioner(self):
+        self.assertOne({"partitioner/A.h": "#include <mlir/IR/Value.h>\n"}, "partitioner/A.h:1", "(MLIR)", "Boost.Graph")
+
+    def testLeafIncludesSibling(self):
+        self.assertOne({"runtime/plan/A.h": '#include "runtime/transport/Transport.h"\n'}, "allowed in runtime/plan")
+
+    def testPassesAreHiddenFromCodegen(self):
+        self.assertOne({"codegen/A.cpp": '#include "passes/Passes.h"\n'}, "codegen/A.cpp:1")
+
+    def testAbiIncludesNothing(self):
+        self.assertOne({"runtime/abi/A.h": "#include <fmt/core.h>\n"}, "no third party")
+
+    def testIncludeNotFromTheRoot(self):
+        self.assertOne({"ir/A.cpp": '#include "A.h"\n'}, "written from the root")
+
+    def testUnknownHeader(self):
+        self.assertOne({"ir/A.cpp": "#include <python/Python.h>\n"}, "no rule knows")
+
+    def testConditionalAndIndentedIncludeIsSeen(self):
+        self.assertOne({"passes/A.cpp": "#if X\n  #  include <ucp/api/ucp.h>\n#endif\n"}, "passes/A.cpp:2", "(UCX)")
+
+    def testCircle(self):
+        self.assertOne({"runtime/data/A.h": '#include "runtime/launch/B.h"\n',
+                        "runtime/launch/B.h": '#include "runtime/data/A.h"\n'}, "circle", "runtime/data -> runtime/launch")
+
+
+class LitRuleTest(unittest.TestCase):
+    def problems(self, text):
+        return tests.check_lit_file("t.mlir", text)
+
+    def testReadPrefixIsSilent(self):
+        self.assertEqual([], self.problems("// RUN: dg-opt %s | FileCheck %s\n// CHECK-LABEL: a\n// CHECK: b\n"))
+        self.assertEqual([], self.problems("// RUN: dg-opt %s \\\n// RUN:   | FileCheck %s --check-prefixes=A,B\n// A-NEXT: x\n// B-NOT: y\n"))
+        self.assertEqual([], self.problems("// RUN: dg-opt %s -verify-diagnostics\n// This rejects: nothing here.\n"))
+
+    def testCheckWithoutFileCheck(self):
+        found = self.problems("// RUN: dg-opt %s\n// CHECK: b\n// CHECK: c\n")
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("t.mlir:2: no FileCheck reads the prefix CHECK", found[0])
+
+    def testUnreadPrefix(self):
+        found = self.problems("// RUN: dg-opt %s | FileCheck %s --check-prefix=GOOD\n// GOOD: a\n// OTHER-NEXT: b\n// CHECK: c\n")
+        self.assertEqual(len(found), 2, found)
+
+    def testNoRunLine(self):
+        self.assertIn("no RUN line", self.problems("func.func @f()\n")[0])
+
+
+class CoverageRuleTest(unittest.TestCase):
+    PASSES = ('include "mlir/Pass/PassBase.td"\n'
+              'def FooBar : Pass<"dg-foo-bar"> { let summary = "s"; }\n')
+    OPS = ('include "mlir/IR/OpBase.td"\n'
+           'def Dg_Dialect : Dialect { let name = "dg"; let cppNamespace = "::dg"; }\n'
+           'def Dg_AddOp : Op<Dg_Dialect, "add">;\ndef Dg_AddGradOp : Op<Dg_Dialect, "add_grad">;\n')
+    RUN = "// RUN: dg-opt --dg-foo-bar %s\n"
+
+    def problems(self, files):
+        with Tree(files) as root:
+            return tests.check(root)
+
+    def testPassWithoutTest(self):
+        found = self.problems({"passes/Passes.td": self.PASSES, "passes/FooBar.cpp": "signalPassFailure();"})
+        self.assertEqual(len(found), 2, found)
+        self.assertIn("passes/Passes.td:2: pass FooBar has no test; expected tests/lit/passes/foo-bar.mlir", found[0])
+        self.assertIn("foo-bar-invalid.mlir", found[1])
+
+    def testPassWithTestsIsSilent(self):
+        self.assertEqual([], self.problems({"passes/Passes.td": self.PASSES, "passes/FooBar.cpp": "signalPassFailure();",
+                                            "tests/lit/passes/foo-bar.mlir": self.RUN,
+                                            "tests/lit/passes/foo-bar-invalid.mlir": self.RUN}))
+
+    def testTestThatRunsAnotherPass(self):
+        found = self.problems({"passes/Passes.td": self.PASSES, "passes/deep/FooBar.cpp": "",
+                               "tests/lit/passes/foo-bar.mlir": "// RUN: dg-opt --dg-foo %s\n"})
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("does not run --dg-foo-bar", found[0])
+
+    def testOpWithoutTest(self):
+        found = self.problems({"ir/Ops.td": self.OPS, "tests/lit/ir/a.mlir": "// RUN: dg-opt %s\n%0 = dg.add_grad %a\n"})
+        self.assertEqual(found, ["ir/Ops.td:3: no test mentions dg.add; expected one in tests/lit/ir/"])
+
+    def testSourceOutsideTheBuild(self):
+        found = self.problems({"tests/unit/a/CMakeLists.txt": "dg_add_test(x ATest.cpp)", "tests/unit/a/ATest.cpp": "",
+                               "tests/unit/a/BTest.cpp": ""})
+        self.assertEqual(found, ["tests/unit/a/BTest.cpp:1: no CMakeLists.txt names this file; it is never built"])
+
+
+if __name__ == "__main__":
+    unittest.main()
