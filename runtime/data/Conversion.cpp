@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/data/Conversion.h"
+
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+namespace dg::data {
+
+namespace {
+
+using Half = _Float16;
+
+struct BFloat16 {
+  uint16_t bits = 0;
+  BFloat16() = default;
+  /// Rounds to nearest even; NaN stays NaN.
+  explicit BFloat16(float value) {
+    uint32_t word = std::bit_cast<uint32_t>(value);
+    bits = value != value ? uint16_t(word >> 16 | 0x40) : uint16_t((word + 0x7fff + (word >> 16 & 1)) >> 16);
+  }
+  explicit operator float() const { return std::bit_cast<float>(uint32_t(bits) << 16); }
+  explicit operator double() const { return double(float(*this)); }
+};
+
+/// One byte, 0 or 1.
+struct Bool {
+  uint8_t value = 0;
+  Bool() = default;
+  template <typename T> explicit Bool(T from) : value(from != 0) {}
+  template <typename T> explicit operator T() const { return T(value != 0); }
+};
+
+template <typename T>
+constexpr bool isFloatLike = std::is_floating_point_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+
+template <typename T> T load(const std::byte *from) {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return value;
+}
+
+} // namespace
+
+template <typename From, typename To>
+bool Conversion::convert(const Conversion &self, const std::byte *from, std::byte *to, int64_t count) {
+  if constexpr (isFloatLike<To>) {
+    using Work = std::conditional_t<std::is_same_v<To, double>, double, float>;
+    Work scale = std::is_same_v<From, uint8_t> ? Work(255) : Work(1);
+    Work mean = self.normalization.mean, deviation = self.normalization.deviation;
+    bool normalizes = self.normalizes;
+    auto one = [&](From raw) {
+      Work value = Work(raw) / scale;
+      return To(normalizes ? (value - mean) / deviation : value);
+    };
+    if constexpr (std::is_same_v<From, uint8_t>) {
+      std::array<To, 256> table;
+      for (unsigned i = 0; i < 256; ++i)
+        table[i] = one(uint8_t(i));
+      for (int64_t i = 0; i < count; ++i)
+        std::memcpy(to + i * int64_t(sizeof(To)), &table[unsigned(from[i])], sizeof(To));
+    } else {
+      for (int64_t i = 0; i < count; ++i) {
+        To value = one(load<From>(from + i * int64_t(sizeof(From))));
+        std::memcpy(to + i * int64_t(sizeof(To)), &value, sizeof(To));
+      }
+    }
+    return true;
+  } else {
+    bool fits = true;
+    for (int64_t i = 0; i < count; ++i) {
+      From raw = load<From>(from + i * int64_t(sizeof(From)));
+      To value = To(raw);
+      if constexpr (std::is_integral_v<From> && std::is_integral_v<To>)
+        fits &= From(value) == raw && (value < To(0)) == (raw < From(0));
+      std::memcpy(to + i * int64_t(sizeof(To)), &value, sizeof(To));
+    }
+    return fits;
+  }
+}
+
+bool Conversion::copy(const Conversion &self, const std::byte *from, std::byte *to, int64_t count) {
+  std::memcpy(to, from, size_t(count * self.bytesPerTarget));
+  return true;
+}
+
+template <typename To> Conversion::Function Conversion::choose(ElementType from) {
+  switch (from) {
+  case ElementType::boolean:
+    return convert<Bool, To>;
+  case ElementType::u8:
+    return convert<uint8_t, To>;
+  case ElementType::i8:
+    return convert<int8_t, To>;
+  case ElementType::u16:
+    return convert<uint16_t, To>;
+  case ElementType::i16:
+    return convert<int16_t, To>;
+  case ElementType::u32:
+    return convert<uint32_t, To>;
+  case ElementType::i32:
+    return convert<int32_t, To>;
+  case ElementType::u64:
+    return convert<uint64_t, To>;
+  case ElementType::i64:
+    return convert<int64_t, To>;
+  case ElementType::f16:
+  case ElementType::bf16:
+  case ElementType::f32:
+  case ElementType::f64:
+    break;
+  }
+  if constexpr (isFloatLike<To>) {
+    if (from == ElementType::f16)
+      return convert<Half, To>;
+    if (from == ElementType::bf16)
+      return convert<BFloat16, To>;
+    return from == ElementType::f32 ? convert<float, To> : convert<double, To>;
+  }
+  return nullptr;
+}
+
+/// Whether the file's elements are the argument's, bit for bit.
+static bool isSame(ElementType from, plan::DType to) {
+  using plan::DType;
+  switch (to) {
+  case DType::f32:
+    return from == ElementType::f32;
+  case DType::f64:
+    return from == ElementType::f64;
+  case DType::bf16:
+    return from == ElementType::bf16;
+  case DType::f16:
+    return from == ElementType::f16;
+  case DType::i64:
+    return from == ElementType::i64;
+  case DType::i32:
+    return from == ElementType::i32;
+  case DType::u8:
+    return from == ElementType::u8;
+  case DType::i1:
+    return false;
+  }
+  return false;
+}
+
+Result<Conversion> Conversion::make(ElementType from, plan::DType to, std::optional<Normalization> normalization) {
+  using plan::DType;
+  bool toFloat = to == DType::f32 || to == DType::f64 || to == DType::bf16 || to == DType::f16;
+  if (normalization && !toFloat)
+    return Status::error(ErrorKind::usage, "--normalize applies to float arguments; this one is {}", plan::nameOf(to));
+  if (isFloat(from) && !toFloat)
+    return Status::error(ErrorKind::badInput, "found {}, expected integers: the argument is {}", nameOf(from),
+                         plan::nameOf(to));
+  Conversion conversion;
+  conversion.normalizes = normalization.has_value();
+  conversion.normalization = normalization.value_or(Normalization());
+  conversion.bytesPerTarget = plan::sizeOf(to);
+  if (isSame(from, to) && !normalization) {
+    conversion.function = copy;
+    return conversion;
+  }
+  switch (to) {
+  case DType::f32:
+    conversion.function = choose<float>(from);
+    break;
+  case DType::f64:
+    conversion.function = choose<double>(from);
+    break;
+  case DType::bf16:
+    conversion.function = choose<BFloat16>(from);
+    break;
+  case DType::f16:
+    conversion.function = choose<Half>(from);
+    break;
+  case DType::i64:
+    conversion.function = choose<int64_t>(from);
+    break;
+  case DType::i32:
+    conversion.function = choose<int32_t>(from);
+    break;
+  case DType::u8:
+    conversion.function = choose<uint8_t>(from);
+    break;
+  case DType::i1:
+    conversion.function = choose<Bool>(from);
+    break;
+  }
+  return conversion;
+}
+
+} // namespace dg::data

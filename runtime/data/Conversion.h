@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the elements of a file to the elements of a graph argument. Chosen once at set-up, so that a step runs one tight
+// loop.
+#pragma once
+
+#include "runtime/data/Tensor.h"
+#include "runtime/plan/Plan.h"
+#include "runtime/support/Status.h"
+
+#include <array>
+#include <optional>
+
+namespace dg::data {
+
+/// (value - mean) / deviation, after bytes were scaled to [0, 1].
+struct Normalization {
+  float mean = 0, deviation = 1;
+};
+
+/// Bytes (u8) that feed a float argument are scaled to [0, 1]; other numbers keep their value; integers may not become
+/// narrower unless each value fits; floats never become integers.
+class Conversion {
+public:
+  /// Fails (badInput, without a file name) if there is no meaningful conversion.
+  static Result<Conversion> make(ElementType from, plan::DType to, std::optional<Normalization> normalization);
+
+  /// Converts `count` elements. False if a value does not fit the argument's type. `from` need not be aligned.
+  bool run(const std::byte *from, std::byte *to, int64_t count) const { return function(*this, from, to, count); }
+
+  /// Bytes of one element of the argument.
+  int64_t targetBytes() const { return bytesPerTarget; }
+
+private:
+  using Function = bool (*)(const Conversion &, const std::byte *, std::byte *, int64_t);
+  template <typename From, typename To>
+  static bool convert(const Conversion &, const std::byte *, std::byte *, int64_t);
+  template <typename To> static Function choose(ElementType from);
+  static bool copy(const Conversion &, const std::byte *, std::byte *, int64_t);
+  Function function = nullptr;
+  Normalization normalization;
+  bool normalizes = false;
+  int64_t bytesPerTarget = 0;
+};
+
+} // namespace dg::data

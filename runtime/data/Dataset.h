@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// A set of samples: one column per graph argument, each from files or a random source, checked against the argument
+// when it is opened. The values stay where they are (mapped or in memory); ranks that are forked afterwards share them.
+#pragma once
+
+#include "runtime/data/Conversion.h"
+#include "runtime/data/Tensor.h"
+#include "runtime/plan/Plan.h"
+#include "runtime/support/Status.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace dg::data {
+
+/// The input port that the runtime feeds itself: one weight per sample, zero for padding.
+inline constexpr const char *sampleWeightPort = "sample_weight";
+
+/// What a program wants to be fed.
+struct Argument {
+  std::string name;
+  plan::DType dtype = plan::DType::f32;
+  std::vector<int64_t> sampleShape; ///< without the batch dimension
+};
+
+/// The arguments of a program: its input ports but sample_weight. Fails if a port has no batch dimension.
+Result<std::vector<Argument>> argumentsOf(const plan::Plan &plan, const plan::Program &program);
+
+/// The samples of one argument. Immutable: any thread may read.
+class Column {
+public:
+  const Argument &argument() const { return target; }
+  int64_t numSamples() const { return count; }
+  /// Converts sample `index` into `to`, as many elements as the argument's sample has. False if a value does not fit.
+  bool copySample(int64_t index, std::byte *to) const;
+  /// What the user wrote: for messages.
+  const std::string &spec() const { return text; }
+
+private:
+  friend class Dataset;
+  struct Shard {
+    int64_t firstSample = 0;
+    Tensor tensor;
+  };
+  Argument target;
+  std::string text;
+  Conversion conversion;
+  std::vector<Shard> shards;
+  int64_t count = 0, elements = 0, sampleBytes = 0;
+};
+
+/// Which data feed which argument, as the user wrote it.
+struct DataSpecs {
+  std::map<std::string, std::string> sources; ///< argument → spec
+  std::map<std::string, Normalization> normalizations;
+  uint64_t seed = 0;           ///< of the random sources
+  std::string flag = "--data"; ///< for messages
+};
+
+/// Immutable once open: any thread may read, and processes forked later share its memory.
+class Dataset {
+public:
+  /// Opens one column per argument. Fails if one has no source, a source has no argument, element counts per sample
+  /// differ, or columns differ in their number of samples.
+  static Result<Dataset> open(const std::vector<Argument> &arguments, const DataSpecs &specs);
+  int64_t numSamples() const { return columns.empty() ? 0 : columns.front().numSamples(); }
+  /// Null if there is none.
+  const Column *find(const std::string &argument) const;
+
+private:
+  static Result<Column> openColumn(const Argument &argument, const DataSpecs &specs);
+  std::vector<Column> columns;
+};
+
+/// Splits "x=FILE". Fails (usage), naming `flag`, if there is no name or no value.
+Result<std::pair<std::string, std::string>> splitAssignment(const std::string &flag, const std::string &text);
+/// Reads "MEAN,STD" of --normalize.
+Result<Normalization> parseNormalization(const std::string &text);
+
+} // namespace dg::data

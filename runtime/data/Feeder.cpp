@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/data/Feeder.h"
+
+#include <cstring>
+
+namespace dg::data {
+
+static Status checkInput(const plan::Value &value, const plan::Program &program, Deal deal) {
+  if (value.shape.empty() || value.globalShape.size() != value.shape.size())
+    return Status::error(ErrorKind::badInput, "plan: input '{}' has no batch dimension", value.name);
+  for (size_t dim = 1; dim < value.shape.size(); ++dim)
+    if (value.shape[dim] != value.globalShape[dim])
+      return Status::error(ErrorKind::badInput, "plan: input '{}' is cut along dimension {}; only the batch may be cut",
+                           value.name, dim);
+  int64_t rows = rowsNeeded(program.batch, deal);
+  if (value.shape[0] < rows)
+    return Status::error(
+        ErrorKind::badInput,
+        "plan: input '{}' holds {} rows; a batch of {} over {} micro-batches and {} data ranks needs {}", value.name,
+        value.shape[0], program.batch, deal.microbatches, deal.dataRanks, rows);
+  if (value.slots < program.microbatches)
+    return Status::error(ErrorKind::badInput, "plan: input '{}' has {} slots for {} micro-batches", value.name,
+                         value.slots, program.microbatches);
+  return Status::ok();
+}
+
+Result<Feeder> Feeder::create(const plan::Plan &plan, const plan::Program &program, const Dataset &dataset,
+                              plan::Coordinates at, const BufferOf &bufferOf) {
+  Feeder feeder;
+  feeder.batch = program.batch;
+  feeder.dataRank = at.data;
+  feeder.deal = {int64_t(program.microbatches), plan.mesh.sizeOf("data")};
+  for (const plan::Port &port : program.inputs)
+    for (plan::ValueId id : port.values) {
+      const plan::Value &value = plan.values[id];
+      if (int64_t(value.stage) != at.pipe)
+        continue;
+      DG_RETURN_IF_ERROR(checkInput(value, program, feeder.deal));
+      Input input;
+      input.rows = value.shape[0];
+      input.rowBytes = plan::sizeOf(value.dtype);
+      for (size_t dim = 1; dim < value.shape.size(); ++dim)
+        input.rowBytes *= value.shape[dim];
+      if (port.name == sampleWeightPort) {
+        if (value.dtype != plan::DType::f32 || input.rowBytes != int64_t(sizeof(float)))
+          return Status::error(ErrorKind::badInput, "plan: input '{}' is not one f32 per sample", value.name);
+      } else {
+        input.column = dataset.find(port.name);
+        if (!input.column)
+          return Status::error(ErrorKind::usage, "argument '{}' has no data", port.name);
+      }
+      for (uint32_t m = 0; m < program.microbatches; ++m)
+        input.slots.push_back(static_cast<std::byte *>(bufferOf(id, m)));
+      feeder.inputs.push_back(std::move(input));
+    }
+  return feeder;
+}
+
+Status Feeder::fill(std::span<const int64_t> samples) {
+  int64_t count = int64_t(samples.size());
+  if (count > batch)
+    return Status::error(ErrorKind::runFailed, "a step of {} samples was asked of a program for {}", count, batch);
+  float weight = count > 0 ? float(1.0 / double(count)) : 0.0f;
+  for (Input &input : inputs)
+    for (size_t m = 0; m < input.slots.size(); ++m) {
+      Block mine = dealtTo(count, deal, int64_t(m), dataRank);
+      std::byte *row = input.slots[m];
+      for (int64_t i = 0; i < mine.size; ++i, row += input.rowBytes) {
+        int64_t sample = samples[size_t(mine.begin + i)];
+        if (!input.column)
+          std::memcpy(row, &weight, sizeof(weight));
+        else if (!input.column->copySample(sample, row))
+          return Status::error(ErrorKind::badInput, "{}: sample {} has a value that does not fit argument '{}' ({})",
+                               input.column->spec(), sample, input.column->argument().name,
+                               plan::nameOf(input.column->argument().dtype));
+      }
+      std::memset(row, 0, size_t((input.rows - mine.size) * input.rowBytes));
+    }
+  return Status::ok();
+}
+
+} // namespace dg::data

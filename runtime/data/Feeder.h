@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies one rank's share of a step from the data set into its input buffers: nothing but what this rank computes on is
+// touched, padding rows become zero with weight zero.
+#pragma once
+
+#include "runtime/data/Dataset.h"
+#include "runtime/data/Dealing.h"
+#include "runtime/plan/Plan.h"
+
+#include <functional>
+#include <span>
+
+namespace dg::data {
+
+/// Feeds one program of one rank. One thread at a time.
+class Feeder {
+public:
+  /// Where value `id` of micro-batch `microbatch` lies in this rank's arena.
+  using BufferOf = std::function<void *(plan::ValueId id, uint32_t microbatch)>;
+
+  /// Resolves every buffer once. Fails if the plan's input buffers cannot hold the program's batch, or an input is cut
+  /// along another dimension than the batch.
+  static Result<Feeder> create(const plan::Plan &plan, const plan::Program &program, const Dataset &dataset,
+                               plan::Coordinates at, const BufferOf &bufferOf);
+
+  /// Fills every input for a step over these samples (indices into the data set, in the step's order; at most the
+  /// program's batch). Each filled row weighs 1 / samples.size(). Fails if a value does not fit its argument's type.
+  /// Does not allocate.
+  Status fill(std::span<const int64_t> samples);
+
+private:
+  struct Input {
+    const Column *column = nullptr; ///< null: the sample weights
+    std::vector<std::byte *> slots; ///< per micro-batch
+    int64_t rows = 0, rowBytes = 0;
+  };
+  std::vector<Input> inputs;
+  Deal deal;
+  int64_t dataRank = 0, batch = 0;
+};
+
+} // namespace dg::data

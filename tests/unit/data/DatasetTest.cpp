@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that a data set is checked against the arguments it feeds, and that random sources do not depend on the plan.
+#include "runtime/data/Dataset.h"
+#include "runtime/support/CounterRandom.h"
+#include "tests/unit/data/TemporaryFolder.h"
+
+#include <gtest/gtest.h>
+
+using namespace dg;
+using namespace dg::data;
+using dg::test::TemporaryFolder;
+using namespace std::string_literals;
+
+namespace {
+
+const std::vector<Argument> arguments = {{"x", plan::DType::f32, {1, 2, 2}}, {"y", plan::DType::i64, {}}};
+
+std::string idx(const std::vector<uint8_t> &shape, const std::string &values) {
+  std::string bytes = "\0\0\x08"s + char(shape.size());
+  for (uint8_t dimension : shape)
+    bytes += "\0\0\0"s + char(dimension);
+  return bytes + values;
+}
+
+void expectError(const Result<Dataset> &dataset, ErrorKind kind, std::initializer_list<const char *> words) {
+  ASSERT_FALSE(dataset);
+  EXPECT_EQ(dataset.status().kind(), kind) << dataset.status().message();
+  for (const char *word : words)
+    EXPECT_NE(dataset.status().message().find(word), std::string::npos) << dataset.status().message();
+}
+
+float floatAt(const Dataset &dataset, int64_t sample, size_t element) {
+  float row[4];
+  EXPECT_TRUE(dataset.find("x")->copySample(sample, reinterpret_cast<std::byte *>(row)));
+  return row[element];
+}
+
+} // namespace
+
+TEST(Dataset, imagesAreScaledAndReshapedAndLabelsKept) {
+  TemporaryFolder folder;
+  DataSpecs specs;
+  specs.sources = {{"x", folder.write("images", idx({3, 2, 2}, "\0\0\0\xff"
+                                                               "\0\0\0\x33"
+                                                               "\0\0\0\0"s))},
+                   {"y", folder.write("labels", idx({3}, "\x07\x08\x09"))}};
+  auto dataset = Dataset::open(arguments, specs);
+  ASSERT_TRUE(dataset) << dataset.status().message();
+  EXPECT_EQ(dataset->numSamples(), 3);
+  EXPECT_EQ(floatAt(*dataset, 0, 3), 1.0f);
+  EXPECT_EQ(floatAt(*dataset, 1, 3), 0.2f);
+  int64_t label = 0;
+  EXPECT_TRUE(dataset->find("y")->copySample(2, reinterpret_cast<std::byte *>(&label)));
+  EXPECT_EQ(label, 9);
+  EXPECT_EQ(dataset->find("z"), nullptr);
+}
+
+TEST(Dataset, shardsFollowEachOther) {
+  TemporaryFolder folder;
+  std::string first = folder.write("a", idx({1, 4}, "\0\0\0\xff"s)),
+              second = folder.write("b", idx({2, 4}, "\xff\0\0\0\0\xff\0\0"s));
+  DataSpecs specs;
+  specs.sources = {{"x", first + "," + second}, {"y", "randint:10:3"}};
+  auto dataset = Dataset::open(arguments, specs);
+  ASSERT_TRUE(dataset) << dataset.status().message();
+  EXPECT_EQ(floatAt(*dataset, 0, 3), 1.0f);
+  EXPECT_EQ(floatAt(*dataset, 1, 0), 1.0f);
+  EXPECT_EQ(floatAt(*dataset, 2, 1), 1.0f);
+}
+
+TEST(Dataset, randomSourcesDependOnSeedAndNameOnly) {
+  DataSpecs specs;
+  specs.seed = 5;
+  specs.sources = {{"x", "randn:6x4"}, {"y", "randint:10:6"}};
+  auto one = Dataset::open(arguments, specs);
+  ASSERT_TRUE(one) << one.status().message();
+  EXPECT_EQ(floatAt(*one, 2, 1), normalAt(5, streamOf("data x"), 9));
+  int64_t label = 0;
+  EXPECT_TRUE(one->find("y")->copySample(3, reinterpret_cast<std::byte *>(&label)));
+  EXPECT_EQ(label, int64_t(integerAt(5, streamOf("data y"), 3, 10)));
+}
+
+TEST(Dataset, whatDoesNotMatchIsNamed) {
+  TemporaryFolder folder;
+  std::string image = folder.write("image", idx({2, 3}, "abcdef"));
+  auto open = [&](std::map<std::string, std::string> sources) {
+    DataSpecs specs;
+    specs.sources = std::move(sources);
+    return Dataset::open(arguments, specs);
+  };
+  expectError(open({{"x", image}, {"y", "randint:10:2"}}), ErrorKind::badInput, {image.c_str(), "2x3", "1x2x2"});
+  expectError(open({{"x", "randn:5x4"}, {"y", "randint:10:6"}}), ErrorKind::badInput, {"5", "6", "agree"});
+  expectError(open({{"x", "randn:5x4"}}), ErrorKind::usage, {"'y'", "--data"});
+  expectError(open({{"x", "randn:5x4"}, {"y", "randint:10:5"}, {"z", "randn:5"}}), ErrorKind::usage, {"'z'", "x, y"});
+  expectError(open({{"x", "randn:5x4"}, {"y", "randn:5"}}), ErrorKind::badInput, {"'y'", "f32", "i64"});
+  expectError(open({{"x", "randn:5x"}, {"y", "randint:10:5"}}), ErrorKind::usage, {"randn:5x"});
+  expectError(open({{"x", "randn:5x4"}, {"y", "randint:0:5"}}), ErrorKind::usage, {"randint"});
+  expectError(open({{"x", "randn:99999999999x99999999999x4"}, {"y", "randint:10:5"}}), ErrorKind::badInput, {"x"});
+  expectError(open({{"x", "/nonexistent"}, {"y", "randint:10:5"}}), ErrorKind::badInput, {"/nonexistent"});
+  expectError(open({{"x", folder.write("none", idx({0, 4}, ""))}, {"y", "randint:10:5"}}), ErrorKind::badInput,
+              {"no samples"});
+}
+
+TEST(Dataset, normalizationIsParsedStrictly) {
+  auto good = parseNormalization("0.5,0.25");
+  ASSERT_TRUE(good);
+  EXPECT_EQ(good->mean, 0.5f);
+  EXPECT_EQ(good->deviation, 0.25f);
+  for (const char *text : {"", "1", "1,", ",1", "1,0", "1,-1", "a,b", "1,2,3", "nan,1", "1,inf"})
+    EXPECT_FALSE(parseNormalization(text)) << text;
+  for (const char *text : {"", "x", "=file", "x="})
+    EXPECT_FALSE(splitAssignment("--data", text)) << text;
+}
