@@ -16,7 +16,8 @@ namespace dg::plan {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;                // read: looking up a key is O(log n)
+using OrderedJson = nlohmann::ordered_json; // written: keys in the order of their description
 
 //===-- Enumerators
 //------------------------------------------------------------------------------------------------===//
@@ -229,7 +230,7 @@ template <typename Archive> void describe(Archive &archive, Plan &plan) {
 
 class Writer {
 public:
-  explicit Writer(Json &object) : object(object) { object = Json::object(); }
+  explicit Writer(OrderedJson &object) : object(object) { object = OrderedJson::object(); }
 
   template <typename T> void required(const char *key, const T &field) { object[key] = toValue(field); }
 
@@ -239,21 +240,21 @@ public:
   }
 
 private:
-  template <typename T> static Json toValue(const T &field) {
+  template <typename T> static OrderedJson toValue(const T &field) {
     if constexpr (std::is_enum_v<T>) {
       return nameOfEnum(field);
     } else if constexpr (std::is_arithmetic_v<T> || std::same_as<T, std::string>) {
       return field;
     } else {
-      Json result;
+      OrderedJson result;
       Writer nested(result);
       describe(nested, const_cast<T &>(field));
       return result;
     }
   }
-  static Json toValue(const Action &action) { return Json::array({action.chunk, action.microbatch}); }
-  template <typename T> static Json toValue(const std::vector<T> &list) {
-    Json result = Json::array();
+  static OrderedJson toValue(const Action &action) { return OrderedJson::array({action.chunk, action.microbatch}); }
+  template <typename T> static OrderedJson toValue(const std::vector<T> &list) {
+    OrderedJson result = OrderedJson::array();
     for (const T &item : list)
       result.push_back(toValue(item));
     return result;
@@ -264,7 +265,7 @@ private:
     return field.kind == standard.kind && field.value == standard.value;
   }
 
-  Json &object;
+  OrderedJson &object;
 };
 
 //===-- Reading
@@ -430,10 +431,10 @@ Status checkVersion(const Json &document) {
 } // namespace
 
 std::string toJson(const Plan &plan) {
-  Json document;
+  OrderedJson document;
   Writer writer(document);
   describe(writer, const_cast<Plan &>(plan));
-  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return document.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 Result<Plan> fromJson(const std::string &text) {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The manifest as JSON, and the hash.
+#include "runtime/package/Manifest.h"
+#include "runtime/package/Package.h"
+
+#include <nlohmann/json.hpp>
+#include <xxhash.h>
+
+namespace dg::package {
+
+using Json = nlohmann::ordered_json;
+
+std::string hashOf(std::span<const std::byte> bytes) {
+  XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+std::string toJson(const Manifest &manifest) {
+  Json entries = Json::object();
+  for (const ManifestEntry &entry : manifest.entries)
+    entries[entry.name] = {{"offset", entry.offset}, {"size", entry.size}, {"xxh3_128", entry.hash}};
+  Json document = {{"version", manifest.version}, {"tool", manifest.tool}, {"entries", std::move(entries)}};
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Manifest> manifestFromJson(std::string_view text, const std::string &path) {
+  auto damaged = [&](std::string_view what) {
+    return Status::error(ErrorKind::badInput, "{}: {}: {}; compile it again with dgc", path, manifestName, what);
+  };
+  Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!document.is_object() || !document.contains("version") || !document["version"].is_number_integer())
+    return damaged("not a manifest of a DG package");
+  Manifest manifest;
+  manifest.version = document["version"].get<int64_t>();
+  if (manifest.version != packageVersion)
+    return Status::error(ErrorKind::badInput,
+                         "{}: package version {}, this build reads version {}; compile it again with its dgc", path,
+                         manifest.version, packageVersion);
+  if (!document.contains("tool") || !document["tool"].is_string())
+    return damaged("the tool version is missing");
+  manifest.tool = document["tool"].get<std::string>();
+  if (!document.contains("entries") || !document["entries"].is_object())
+    return damaged("the list of entries is missing");
+  for (const auto &item : document["entries"].items()) {
+    const Json &entry = item.value();
+    if (!entry.is_object() || !entry.contains("offset") || !entry["offset"].is_number_unsigned() ||
+        !entry.contains("size") || !entry["size"].is_number_unsigned() || !entry.contains("xxh3_128") ||
+        !entry["xxh3_128"].is_string())
+      return damaged(fmt::format("entry '{}' lacks offset, size or xxh3_128", item.key()));
+    manifest.entries.push_back({item.key(), entry["offset"].get<uint64_t>(), entry["size"].get<uint64_t>(),
+                                entry["xxh3_128"].get<std::string>()});
+  }
+  return manifest;
+}
+
+} // namespace dg::package

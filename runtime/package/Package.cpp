@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading. libzip checks the archive and reads the manifest; the entries themselves are spans of the mapping at the
+// offsets that the manifest names, and the hash proves that they are what was written.
+#include "runtime/package/Package.h"
+#include "runtime/package/Manifest.h"
+
+#include <zip.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace dg::package {
+
+namespace {
+
+struct ZipDeleter {
+  void operator()(zip_t *archive) const { zip_discard(archive); }
+  void operator()(zip_file_t *file) const { zip_fclose(file); }
+};
+using Archive = std::unique_ptr<zip_t, ZipDeleter>;
+using ArchiveFile = std::unique_ptr<zip_file_t, ZipDeleter>;
+
+constexpr uint64_t maxManifestBytes = 1u << 20;
+
+Result<Archive> openArchive(const MappedFile &file) {
+  std::span<const std::byte> bytes = file.bytes();
+  zip_error_t error;
+  zip_error_init(&error);
+  zip_source_t *source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
+  zip_t *archive = source ? zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error) : nullptr;
+  if (!archive) {
+    bool looksZipped = bytes.size() >= 4 && bytes[0] == std::byte('P') && bytes[1] == std::byte('K');
+    Status failure = Status::error(
+        ErrorKind::badInput, "{}: {} ({}, {} bytes); {}", file.path(),
+        looksZipped ? "a truncated or altered package" : "not a DG package", zip_error_strerror(&error), bytes.size(),
+        looksZipped ? "copy it again, or compile it again with dgc" : "give a file that dgc wrote");
+    if (source)
+      zip_source_free(source);
+    zip_error_fini(&error);
+    return failure;
+  }
+  zip_error_fini(&error);
+  return Archive(archive);
+}
+
+Result<Manifest> readManifest(zip_t *archive, const std::string &path) {
+  zip_stat_t stat;
+  if (zip_stat(archive, manifestName, 0, &stat) != 0)
+    return Status::error(ErrorKind::badInput,
+                         "{}: a zip archive without {}, so not a DG package; give a file that dgc wrote", path,
+                         manifestName);
+  if (!(stat.valid & ZIP_STAT_SIZE) || stat.size > maxManifestBytes)
+    return Status::error(ErrorKind::badInput, "{}: {} is larger than {} bytes; compile it again with dgc", path,
+                         manifestName, maxManifestBytes);
+  std::string text(stat.size, '\0');
+  ArchiveFile entry(zip_fopen_index(archive, stat.index, 0));
+  // One byte more than there is, so that libzip reaches the end and compares the checksum.
+  char beyond;
+  if (!entry || zip_fread(entry.get(), text.data(), text.size()) != zip_int64_t(text.size()) ||
+      zip_fread(entry.get(), &beyond, 1) != 0)
+    return Status::error(ErrorKind::badInput, "{}: {} is damaged; compile it again with dgc", path, manifestName);
+  return manifestFromJson(text, path);
+}
+
+/// The archive's directory and the manifest must name the same entries with the same sizes.
+Status compareDirectory(zip_t *archive, const Manifest &manifest, const std::string &path) {
+  for (const ManifestEntry &entry : manifest.entries) {
+    zip_stat_t stat;
+    if (zip_stat(archive, entry.name.c_str(), 0, &stat) != 0)
+      return Status::error(ErrorKind::badInput, "{}: entry '{}' is missing; compile it again with dgc", path,
+                           entry.name);
+    if (stat.size != entry.size || stat.comp_size != entry.size || stat.comp_method != ZIP_CM_STORE)
+      return Status::error(
+          ErrorKind::badInput,
+          "{}: entry '{}' has {} bytes ({} stored), expected {} stored as they are; compile it again with dgc", path,
+          entry.name, stat.size, stat.comp_size, entry.size);
+  }
+  zip_int64_t count = zip_get_num_entries(archive, 0);
+  if (count != zip_int64_t(manifest.entries.size()) + 1)
+    return Status::error(ErrorKind::badInput, "{}: {} entries, the manifest lists {}; compile it again with dgc", path,
+                         count - 1, manifest.entries.size());
+  return Status::ok();
+}
+
+} // namespace
+
+Result<Package> Package::open(const std::string &path) {
+  Result<MappedFile> mapped = MappedFile::open(path);
+  if (!mapped)
+    return mapped.status();
+  Result<Archive> archive = openArchive(*mapped);
+  if (!archive)
+    return archive.status();
+  Result<Manifest> manifest = readManifest(archive->get(), path);
+  if (!manifest)
+    return manifest.status();
+  DG_RETURN_IF_ERROR(compareDirectory(archive->get(), *manifest, path));
+
+  Package package;
+  std::span<const std::byte> all = mapped->bytes();
+  for (const ManifestEntry &entry : manifest->entries) {
+    if (entry.offset > all.size() || entry.size > all.size() - entry.offset)
+      return Status::error(ErrorKind::badInput, "{}: entry '{}' ends behind the file; compile it again with dgc", path,
+                           entry.name);
+    std::span<const std::byte> bytes = all.subspan(entry.offset, entry.size);
+    if (std::string found = hashOf(bytes); found != entry.hash)
+      return Status::error(
+          ErrorKind::badInput,
+          "{}: entry '{}' was altered: xxh3-128 is {}, the manifest says {}; compile it again with dgc", path,
+          entry.name, found, entry.hash);
+    package.items.push_back({entry.name, bytes});
+  }
+  if (!package.has("plan.json"))
+    return Status::error(ErrorKind::badInput, "{}: a package without plan.json; compile it again with dgc", path);
+  package.writtenBy = manifest->tool;
+  package.file = std::move(*mapped);
+  return package;
+}
+
+Result<std::span<const std::byte>> Package::entry(std::string_view name) const {
+  for (const Item &item : items)
+    if (item.name == name)
+      return item.bytes;
+  return Status::error(ErrorKind::badInput, "{}: there is no entry '{}'; compile it again with dgc", path(), name);
+}
+
+Result<std::string_view> Package::text(std::string_view name) const {
+  Result<std::span<const std::byte>> bytes = entry(name);
+  if (!bytes)
+    return bytes.status();
+  return std::string_view(reinterpret_cast<const char *>(bytes->data()), bytes->size());
+}
+
+bool Package::has(std::string_view name) const {
+  return std::any_of(items.begin(), items.end(), [&](const Item &item) { return item.name == name; });
+}
+
+std::vector<std::string> Package::entries() const {
+  std::vector<std::string> names;
+  for (const Item &item : items)
+    names.push_back(item.name);
+  return names;
+}
+
+} // namespace dg::package
