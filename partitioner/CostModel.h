@@ -8,6 +8,7 @@
 #include "runtime/plan/Plan.h"
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace dg::partitioner {
@@ -43,11 +44,14 @@ public:
   double collectiveUs(plan::TaskKind kind, Algorithm algorithm, Group group, double bytes) const;
   /// The fastest algorithm for this message; ties go to the earlier enumerator.
   Algorithm bestAlgorithm(plan::TaskKind kind, Group group, double bytes) const;
-  /// The nodes that these ranks stand on.
+  /// The link that a message between these ranks takes.
+  const Link &linkBetween(int64_t rankA, int64_t rankB) const {
+    return machines.isSameNode(rankA, rankB) ? machines.intraNode : machines.interNode;
+  }
+  /// Counts the nodes that these ranks stand on.
   Group groupOf(const std::vector<int64_t> &ranks) const;
 
 private:
-  const Link &linkOf(Group group) const { return group.numNodes > 1 ? machines.interNode : machines.intraNode; }
   Cluster machines;
 };
 

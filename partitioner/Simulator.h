@@ -13,7 +13,7 @@ namespace dg::partitioner {
 ///   stepUs     until the last task of the last stage is complete
 ///   computeUs  kernels, of the stage that computes longest
 ///   commUs     communication of that same stage, whether hidden behind kernels or not
-///   bubble     share of the step, mean of the stages, that a stage stands idle for want of work from another stage
+///   bubble     share of the step, mean of the stages, in which a stage neither computes nor communicates
 ///   peakBytes  the arenas of plan.memory
 /// The plan should have passed plan::verify; still, a plan that cannot finish is an error (badInput) that names the
 /// stage and the task it waits for. The cluster must have at least as many devices as the mesh has ranks (usage).

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that the simulated step has the length that can be worked out by hand: chains, pipelines, overlap,
+// collectives.
+#include "partitioner/Simulator.h"
+#include "partitioner/Schedule.h"
+
+#include <gtest/gtest.h>
+
+using namespace dg;
+using namespace dg::partitioner;
+using namespace dg::plan;
+
+namespace {
+
+/// A kernel of f flops takes f us. Links: 1 byte/us; latency as given.
+CostModel makeModel(uint32_t numRanks, double latencyUs = 0) {
+  Cluster cluster{"test",          1, numRanks, {"d", {{DType::f32, 1e6}}, 1 << 20, 1e6, 1, 0}, {1e6, latencyUs},
+                  {1e6, latencyUs}};
+  return CostModel(cluster);
+}
+
+/// Builds plans task by task.
+struct PlanBuilder {
+  Plan plan;
+  PlanBuilder(int64_t pipe, int64_t data = 1, int64_t tensor = 1) {
+    plan.mesh.axes = {{"pipe", pipe}, {"data", data}, {"tensor", tensor}};
+    plan.memory.resize(size_t(pipe));
+    for (int64_t s = 0; s < pipe; ++s)
+      plan.memory[size_t(s)].arenaBytes = 64 * uint64_t(s + 1);
+    plan.programs.push_back({.name = "train"});
+    plan.programs[0].actions.resize(size_t(pipe));
+  }
+  ValueId value(uint32_t stage, uint64_t bytes) {
+    plan.values.push_back({.name = fmt::format("v{}", plan.values.size()), .stage = stage, .bytes = bytes});
+    return ValueId(plan.values.size() - 1);
+  }
+  ChunkId chunk(uint32_t stage, Phase phase) {
+    plan.chunks.push_back({stage, phase, {}});
+    return ChunkId(plan.chunks.size() - 1);
+  }
+  TaskId add(ChunkId chunk, Task task) {
+    task.stage = plan.chunks[chunk].stage;
+    if (task.name.empty())
+      task.name = fmt::format("t{}", plan.tasks.size());
+    plan.tasks.push_back(std::move(task));
+    plan.chunks[chunk].tasks.push_back(TaskId(plan.tasks.size() - 1));
+    return TaskId(plan.tasks.size() - 1);
+  }
+  TaskId kernel(ChunkId chunk, double flops, std::vector<TaskId> deps = {}) {
+    return add(chunk, {.kind = TaskKind::kernel, .deps = std::move(deps), .flops = flops});
+  }
+  TaskId finish(ChunkId chunk, TaskId what) {
+    return add(chunk, {.kind = TaskKind::finish, .deps = {what}, .finishes = what});
+  }
+  void run(uint32_t stage, ChunkId chunk, uint32_t microbatch = 0) {
+    plan.programs[0].actions[stage].push_back({chunk, microbatch});
+  }
+};
+
+/// p stages whose forward takes tf and backward tb, joined by messages of `bytes`.
+Plan makePipeline(const std::string &name, uint32_t p, uint32_t m, double tf, double tb, uint64_t bytes) {
+  PlanBuilder b(p);
+  std::vector<ChunkId> forward(p), backward(p);
+  for (uint32_t s = 0; s < p; ++s) {
+    ValueId in = b.value(s, bytes), out = b.value(s, bytes);
+    for (bool isForward : {true, false}) {
+      ChunkId chunk = b.chunk(s, isForward ? Phase::forward : Phase::backward);
+      (isForward ? forward : backward)[s] = chunk;
+      bool hasInput = isForward ? s > 0 : s + 1 < p, hasOutput = isForward ? s + 1 < p : s > 0;
+      uint32_t up = isForward ? s - 1 : s + 1, down = isForward ? s + 1 : s - 1;
+      uint32_t base = isForward ? 0 : 1000; // channel: of the producing stage
+      std::vector<TaskId> deps;
+      if (hasInput) {
+        TaskId receive =
+            b.add(chunk, {.kind = TaskKind::receive, .buffers = {in}, .peerStage = up, .channel = base + up});
+        deps = {b.finish(chunk, receive)};
+      }
+      TaskId work = b.kernel(chunk, isForward ? tf : tb, deps);
+      if (hasOutput)
+        b.add(chunk,
+              {.kind = TaskKind::send, .buffers = {out}, .deps = {work}, .peerStage = down, .channel = base + s});
+    }
+  }
+  Schedule schedule = *makeSchedule(name, p, m);
+  for (uint32_t s = 0; s < p; ++s)
+    for (Pass pass : schedule.stages[s].passes)
+      b.run(s, (pass.phase == Phase::forward ? forward : backward)[s], pass.microbatch);
+  return b.plan;
+}
+
+} // namespace
+
+// Kernels of one stage add up; nothing is idle; the peaks are the arenas.
+TEST(SimulatorTest, ChainAddsUp) {
+  PlanBuilder b(1);
+  ChunkId chunk = b.chunk(0, Phase::forward);
+  TaskId first = b.kernel(chunk, 5);
+  b.kernel(chunk, 7, {first});
+  b.kernel(chunk, 2);
+  b.run(0, chunk, 0);
+  b.run(0, chunk, 1);
+  Result<Predicted> predicted = simulate(b.plan, makeModel(1));
+  ASSERT_TRUE(predicted) << predicted.status().message();
+  EXPECT_DOUBLE_EQ(predicted->stepUs, 28);
+  EXPECT_DOUBLE_EQ(predicted->computeUs, 28);
+  EXPECT_DOUBLE_EQ(predicted->commUs, 0);
+  EXPECT_DOUBLE_EQ(predicted->bubble, 0);
+  EXPECT_EQ(predicted->peakBytes, std::vector<uint64_t>{64});
+}
+
+// Equal stages and free messages: step (m+p-1)(tf+tb), bubble (p-1)/(m+p-1), for both schedules.
+TEST(SimulatorTest, PipelineHasItsBubble) {
+  for (const char *name : {"gpipe", "1f1b"})
+    for (uint32_t p = 1; p <= 5; ++p)
+      for (uint32_t m = 1; m <= 9; ++m) {
+        Result<Predicted> predicted = simulate(makePipeline(name, p, m, 3, 6, 0), makeModel(p));
+        ASSERT_TRUE(predicted) << predicted.status().message();
+        EXPECT_NEAR(predicted->stepUs, (m + p - 1) * 9.0, 1e-9) << name << " p=" << p << " m=" << m;
+        EXPECT_NEAR(predicted->bubble, (p - 1.0) / (m + p - 1.0), 1e-9);
+        EXPECT_NEAR(predicted->computeUs, m * 9.0, 1e-9);
+      }
+}
+
+// One micro-batch through two stages: every message adds its latency and its bytes.
+TEST(SimulatorTest, MessagesTakeTime) {
+  Predicted predicted = *simulate(makePipeline("1f1b", 2, 1, 10, 20, 5), makeModel(2, 4));
+  EXPECT_DOUBLE_EQ(predicted.stepUs, 10 + 9 + 10 + 20 + 9 + 20);
+  EXPECT_DOUBLE_EQ(predicted.commUs, 5);
+}
+
+// A collective hides behind kernels that do not need it, and only behind those.
+TEST(SimulatorTest, CollectivesOverlap) {
+  PlanBuilder b(1, 2);
+  ValueId gradient = b.value(0, 40);
+  ChunkId chunk = b.chunk(0, Phase::backward);
+  TaskId first = b.kernel(chunk, 10);
+  TaskId reduce = b.add(chunk, {.kind = TaskKind::allReduce, .buffers = {gradient}, .deps = {first}, .axis = "data"});
+  TaskId second = b.kernel(chunk, 30, {first});
+  b.kernel(chunk, 5, {b.finish(chunk, reduce), second});
+  b.run(0, chunk);
+  CostModel costs = makeModel(2, 1);
+  double reduceUs =
+      costs.collectiveUs(TaskKind::allReduce, costs.bestAlgorithm(TaskKind::allReduce, {2, 1}, 40), {2, 1}, 40);
+  Predicted predicted = *simulate(b.plan, costs);
+  EXPECT_GT(reduceUs, 30);
+  EXPECT_DOUBLE_EQ(predicted.stepUs, 10 + reduceUs + 5);
+  EXPECT_DOUBLE_EQ(predicted.computeUs, 45);
+  EXPECT_DOUBLE_EQ(predicted.commUs, reduceUs);
+  EXPECT_DOUBLE_EQ(predicted.bubble, 0);
+}
+
+// Two collectives of one stage share its link one after the other.
+TEST(SimulatorTest, CollectivesQueue) {
+  PlanBuilder b(1, 2);
+  ValueId gradient = b.value(0, 40);
+  ChunkId chunk = b.chunk(0, Phase::backward);
+  for (int i = 0; i < 2; ++i) {
+    TaskId reduce = b.add(chunk, {.kind = TaskKind::allReduce, .buffers = {gradient}, .axis = "data"});
+    b.finish(chunk, reduce);
+  }
+  b.run(0, chunk);
+  Predicted predicted = *simulate(b.plan, makeModel(2));
+  EXPECT_DOUBLE_EQ(predicted.stepUs, 80);
+}
+
+// A loop is its body times its trips.
+TEST(SimulatorTest, LoopsMultiply) {
+  PlanBuilder b(1);
+  ChunkId chunk = b.chunk(0, Phase::forward), body = b.chunk(0, Phase::forward);
+  b.kernel(body, 3);
+  b.kernel(body, 4);
+  b.add(chunk, {.kind = TaskKind::loop, .body = body, .trips = 6});
+  b.run(0, chunk);
+  EXPECT_DOUBLE_EQ(simulate(b.plan, makeModel(1))->stepUs, 42);
+  b.add(body, {.kind = TaskKind::loop, .body = body, .trips = 1});
+  Result<Predicted> endless = simulate(b.plan, makeModel(1));
+  ASSERT_FALSE(endless);
+  EXPECT_NE(endless.status().message().find("contains itself"), std::string::npos);
+}
+
+// A receive that nobody serves ends the simulation with its stage and name.
+TEST(SimulatorTest, NamesWhatNeverComes) {
+  PlanBuilder b(2);
+  ChunkId chunk = b.chunk(1, Phase::forward);
+  ValueId in = b.value(1, 4);
+  TaskId receive = b.add(chunk, {.name = "x/receive", .kind = TaskKind::receive, .buffers = {in}, .channel = 7});
+  b.finish(chunk, receive);
+  b.run(1, chunk);
+  Result<Predicted> predicted = simulate(b.plan, makeModel(2));
+  ASSERT_FALSE(predicted);
+  EXPECT_EQ(predicted.status().kind(), ErrorKind::badInput);
+  EXPECT_NE(predicted.status().message().find("stage 1"), std::string::npos) << predicted.status().message();
+  EXPECT_NE(predicted.status().message().find("'x/receive'"), std::string::npos);
+}
+
+// A mesh larger than the cluster and a plan without programs are refused; "train" is preferred to the first program.
+TEST(SimulatorTest, ChoosesAndRefuses) {
+  Plan plan = makePipeline("gpipe", 3, 2, 1, 1, 0);
+  Result<Predicted> tooLarge = simulate(plan, makeModel(2));
+  ASSERT_FALSE(tooLarge);
+  EXPECT_EQ(tooLarge.status().kind(), ErrorKind::usage);
+  Program eval{.name = "eval"};
+  eval.actions.resize(3);
+  plan.programs.insert(plan.programs.begin(), eval);
+  EXPECT_GT(simulate(plan, makeModel(3))->stepUs, 0);
+  plan.programs.pop_back();
+  EXPECT_DOUBLE_EQ(simulate(plan, makeModel(3))->stepUs, 0);
+  plan.programs.clear();
+  EXPECT_FALSE(simulate(plan, makeModel(3)));
+}
