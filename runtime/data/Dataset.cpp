@@ -11,14 +11,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <numeric>
 #include <string_view>
 
 namespace dg::data {
 
+/// Elements of one sample: the product of all dimensions from `from` on; -1 if it does not fit.
 static int64_t elementsOf(const std::vector<int64_t> &shape, size_t from) {
-  return std::accumulate(shape.begin() + ptrdiff_t(std::min(from, shape.size())), shape.end(), int64_t(1),
-                         std::multiplies<>());
+  return bytesOf({shape.begin() + ptrdiff_t(std::min(from, shape.size())), shape.end()}, 1).value_or(-1);
 }
 
 Result<std::vector<Argument>> argumentsOf(const plan::Plan &plan, const plan::Program &program) {
@@ -177,7 +176,7 @@ Result<std::pair<std::string, std::string>> splitAssignment(const std::string &f
 
 Result<Normalization> parseNormalization(const std::string &text) {
   size_t comma = text.find(',');
-  if (comma != std::string::npos) {
+  if (comma != std::string::npos && comma > 0) {
     char *meanEnd = nullptr, *deviationEnd = nullptr;
     Normalization result{std::strtof(text.c_str(), &meanEnd), std::strtof(text.c_str() + comma + 1, &deviationEnd)};
     if (meanEnd == text.c_str() + comma && comma + 1 < text.size() && *deviationEnd == '\0' &&

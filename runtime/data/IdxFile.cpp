@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/ByteOrder.h"
-#include "runtime/data/MappedFile.h"
+#include "runtime/data/SharedMapping.h"
 #include "runtime/data/TensorFiles.h"
 
 #include <array>
@@ -155,7 +155,7 @@ static Result<Tensor> openCompressed(const std::string &path) {
 }
 
 Result<Tensor> openIdx(const std::string &path) {
-  auto file = MappedFile::open(path);
+  auto file = mapShared(path);
   if (!file)
     return file.status();
   std::span<const std::byte> bytes = (*file)->bytes();

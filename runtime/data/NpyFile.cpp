@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/ByteOrder.h"
-#include "runtime/data/MappedFile.h"
+#include "runtime/data/SharedMapping.h"
 #include "runtime/data/TensorFiles.h"
 
 #include <charconv>
@@ -169,7 +169,7 @@ Result<Tensor> readNpy(const std::string &where, std::span<const std::byte> byte
 }
 
 Result<Tensor> openNpy(const std::string &path) {
-  auto file = MappedFile::open(path);
+  auto file = mapShared(path);
   if (!file)
     return file.status();
   return readNpy(path, (*file)->bytes(), *file);

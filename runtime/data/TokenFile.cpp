@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/data/MappedFile.h"
+#include "runtime/data/SharedMapping.h"
 #include "runtime/data/TensorFiles.h"
 
 namespace dg::data {
 
 Result<Tensor> openTokens(const std::string &path, ElementType type, int64_t length, int64_t shift) {
-  auto file = MappedFile::open(path);
+  auto file = mapShared(path);
   if (!file)
     return file.status();
   std::span<const std::byte> bytes = (*file)->bytes();

@@ -95,7 +95,7 @@ TEST(Dataset, whatDoesNotMatchIsNamed) {
   expectError(open({{"x", "randn:5x4"}, {"y", "randn:5"}}), ErrorKind::badInput, {"'y'", "f32", "i64"});
   expectError(open({{"x", "randn:5x"}, {"y", "randint:10:5"}}), ErrorKind::usage, {"randn:5x"});
   expectError(open({{"x", "randn:5x4"}, {"y", "randint:0:5"}}), ErrorKind::usage, {"randint"});
-  expectError(open({{"x", "randn:99999999999x99999999999x4"}, {"y", "randint:10:5"}}), ErrorKind::badInput, {"x"});
+  expectError(open({{"x", "randn:99999999999x99999999999x4"}, {"y", "randint:10:5"}}), ErrorKind::usage, {"x"});
   expectError(open({{"x", "/nonexistent"}, {"y", "randint:10:5"}}), ErrorKind::badInput, {"/nonexistent"});
   expectError(open({{"x", folder.write("none", idx({0, 4}, ""))}, {"y", "randint:10:5"}}), ErrorKind::badInput,
               {"no samples"});
