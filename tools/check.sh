@@ -79,7 +79,7 @@ skip() {
 build() {
   local preset=$1
   shift
-  cmake --preset "$preset" "$@" >"$reports/$preset-configure.log" 2>&1 || {
+  cmake --preset "$preset" -DDG_BUILD_TESTS=ON "$@" >"$reports/$preset-configure.log" 2>&1 || {
     cat "$reports/$preset-configure.log" >&2
     return 1
   }
