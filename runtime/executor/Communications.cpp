@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/executor/Communications.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+namespace dg {
+
+/// How often a wait polls before it gives its core to others (about 50 µs), and how often it then looks at the clock.
+static constexpr uint32_t spinsBeforeYield = 1000, spinsPerClock = 64;
+/// Open communications that are advanced between two tasks.
+static constexpr size_t pollsAtOnce = 4;
+
+Operation *Communications::add(plan::TaskId task, std::unique_ptr<Communication> communication) {
+  operations.push_back(std::make_unique<Operation>());
+  operations.back()->communication = std::move(communication);
+  operations.back()->task = task;
+  open.reserve(operations.size());
+  return operations.back().get();
+}
+
+void Communications::start(Operation &operation, void *input, void *output, uint32_t microbatch) {
+  operation.microbatch = microbatch;
+  operation.openPosition = uint32_t(open.size());
+  open.push_back(&operation);
+  if (trace)
+    operation.startNs = nowNs();
+  operation.communication->start(input, output);
+}
+
+void Communications::close(Operation &operation) {
+  open[operation.openPosition] = open.back();
+  open[operation.openPosition]->openPosition = operation.openPosition;
+  open.pop_back();
+  operation.openPosition = Operation::closed;
+  if (trace)
+    trace->record(trace->communicationLane(), {operation.startNs, nowNs(), operation.task, operation.microbatch, 1});
+}
+
+Progress Communications::poll(Operation &operation) {
+  if (!operation.isOpen())
+    return Progress::done;
+  Progress progress = operation.communication->poll();
+  if (progress == Progress::done) {
+    close(operation);
+  } else if (progress == Progress::failed && failed.isOk()) {
+    Status cause = operation.communication->failure();
+    failed = Status::error(ErrorKind::runFailed, "rank {} lost {} in {}: {}", rank, operation.communication->waitsFor(),
+                           describe(operation), cause.message());
+  }
+  return progress;
+}
+
+void Communications::pollNext() {
+  for (size_t count = std::min(pollsAtOnce, open.size()); count > 0 && !open.empty(); --count) {
+    if (nextToPoll >= open.size())
+      nextToPoll = 0;
+    // One that is done gives its place to the last, which is then next.
+    if (poll(*open[nextToPoll]) != Progress::done)
+      ++nextToPoll;
+  }
+}
+
+bool Communications::idle(const Operation &awaited, Patience &patience) {
+  if (hasFailed())
+    return false;
+  if (patience.spins == 0)
+    patience.sinceNs = nowNs();
+  if (++patience.spins < spinsBeforeYield) {
+    pauseCore();
+    return true;
+  }
+  std::this_thread::yield();
+  if (patience.spins % spinsPerClock != 0)
+    return true;
+  std::string peer = awaited.communication->waitsFor();
+  if (size_t digits = peer.find_first_of("0123456789"); digits != std::string::npos)
+    progress.waitingFor.store(int32_t(std::atoi(peer.c_str() + digits)) + 1, std::memory_order_relaxed);
+  if (nowNs() - patience.sinceNs < uint64_t(std::chrono::nanoseconds(timeout).count()))
+    return true;
+  failed = Status::error(ErrorKind::runFailed,
+                         "rank {} waited {:g} s for {} in {}: no answer before the deadline; {} has stopped, or needs "
+                         "longer than that for its part of the step",
+                         rank, double(timeout.count()) / 1000, peer, describe(awaited), peer);
+  return false;
+}
+
+bool Communications::finishAll() {
+  Patience patience;
+  size_t numOpen = open.size();
+  while (!open.empty()) {
+    pollNext();
+    if (open.size() != numOpen) {
+      numOpen = open.size();
+      patience = {};
+    } else if (!idle(*open.front(), patience)) {
+      return false;
+    }
+  }
+  progress.waitingFor.store(0, std::memory_order_relaxed);
+  return !hasFailed();
+}
+
+std::string Communications::describe(const Operation &operation) const {
+  const plan::Task &task = plan.tasks[operation.task];
+  return fmt::format("'{}' ({}, {}), step {}, micro-batch {}", task.name, task.op,
+                     task.source.empty() ? "no source" : task.source, step, operation.microbatch);
+}
+
+} // namespace dg

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The communications of a rank while steps run: which are open, how they are polled, how long they may take, and what
+// is said when one fails. Only the thread that calls Executor::runStep comes here.
+#pragma once
+
+#include "runtime/executor/ProgressBoard.h"
+#include "runtime/executor/StepTrace.h"
+#include "runtime/plan/Plan.h"
+#include "runtime/transport/Collectives.h"
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+namespace dg {
+
+/// One prepared communication. A send has one for each slot of its value, so that several micro-batches can be on the
+/// way; every other communication is complete at its finish task and needs only one.
+struct Operation {
+  static constexpr uint32_t closed = UINT32_MAX;
+  std::unique_ptr<Communication> communication;
+  plan::TaskId task = 0;
+  uint32_t openPosition = closed; ///< in Communications' list
+  uint32_t microbatch = 0;        ///< of the last start
+  uint64_t startNs = 0;           ///< of the last start, when traced
+  bool isOpen() const { return openPosition != closed; }
+};
+
+/// How long the caller has had nothing to do but wait.
+struct Patience {
+  uint32_t spins = 0;
+  uint64_t sinceNs = 0;
+};
+
+class Communications {
+public:
+  Communications(const plan::Plan &plan, int64_t rank, std::chrono::milliseconds timeout, ProgressLine &progress,
+                 StepTrace *trace)
+      : plan(plan), rank(rank), timeout(timeout), progress(progress), trace(trace) {}
+
+  /// Set-up: takes the communication of `task`. The address stays valid.
+  Operation *add(plan::TaskId task, std::unique_ptr<Communication> communication);
+
+  void beginStep(int64_t number) { step = number; }
+  void start(Operation &operation, void *input, void *output, uint32_t microbatch);
+  /// Advances one operation; done also when it was not open. On failed, failure() says why.
+  Progress poll(Operation &operation);
+  /// Advances a few open operations, in turn. Cheap when none is open. A failure is kept in failure().
+  void pollSome() {
+    if (!open.empty())
+      pollNext();
+  }
+  /// Called when there is nothing to do but wait for `awaited`: spins, later gives the core away, and checks the
+  /// deadline now and then. False when it is over; failure() then says so.
+  bool idle(const Operation &awaited, Patience &patience);
+  /// Polls until nothing is open. False on failure.
+  bool finishAll();
+
+  bool hasFailed() const { return !failed.isOk(); }
+  const Status &failure() const { return failed; }
+
+private:
+  void pollNext();
+  void close(Operation &operation);
+  std::string describe(const Operation &operation) const;
+
+  const plan::Plan &plan;
+  const int64_t rank;
+  const std::chrono::milliseconds timeout;
+  ProgressLine &progress;
+  StepTrace *const trace;
+  std::vector<std::unique_ptr<Operation>> operations;
+  std::vector<Operation *> open; ///< capacity for all of them
+  size_t nextToPoll = 0;
+  int64_t step = 0;
+  Status failed = Status::ok();
+};
+
+/// The steady clock, in nanoseconds: not a system call on the machines we know.
+inline uint64_t nowNs() { return uint64_t(std::chrono::steady_clock::now().time_since_epoch().count()); }
+
+/// Tells the core that this is a spin loop.
+inline void pauseCore() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+} // namespace dg

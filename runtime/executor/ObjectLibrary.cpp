@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/executor/ObjectLibrary.h"
+
+#include <cerrno>
+#include <cstring>
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace dg {
+
+Result<std::unique_ptr<ObjectLibrary>> ObjectLibrary::load(std::span<const std::byte> bytes, const std::string &name) {
+  std::unique_ptr<ObjectLibrary> library(new ObjectLibrary);
+  DG_RETURN_IF_ERROR(library->add(bytes, name));
+  return library;
+}
+
+ObjectLibrary::~ObjectLibrary() {
+  for (auto object = objects.rbegin(); object != objects.rend(); ++object) {
+    if (object->handle)
+      dlclose(object->handle);
+    close(object->file);
+  }
+}
+
+static Status writeAll(int file, std::span<const std::byte> bytes, const std::string &name) {
+  for (size_t done = 0; done < bytes.size();) {
+    ssize_t count = write(file, bytes.data() + done, bytes.size() - done);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return Status::error(ErrorKind::runFailed, "object '{}': no memory for its {} bytes: {}", name, bytes.size(),
+                           std::strerror(errno));
+    done += size_t(count);
+  }
+  return Status::ok();
+}
+
+Status ObjectLibrary::add(std::span<const std::byte> bytes, const std::string &name) {
+  Object object;
+  object.file = memfd_create("dg-object", MFD_CLOEXEC);
+  if (object.file < 0)
+    return Status::error(ErrorKind::runFailed, "object '{}': memfd_create failed: {}", name, std::strerror(errno));
+  // The file stays open as long as the object is loaded: dlopen recognises objects by their path, and a closed
+  // descriptor's number would come back as the path of the next object.
+  objects.push_back(object);
+  DG_RETURN_IF_ERROR(writeAll(object.file, bytes, name));
+
+  void *handle = dlopen(fmt::format("/proc/self/fd/{}", object.file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle)
+    return Status::error(ErrorKind::badInput, "object '{}' cannot be loaded: {}; compile the job again with this dgc",
+                         name, dlerror());
+  objects.back().handle = handle;
+
+  auto *version = static_cast<const uint32_t *>(dlsym(handle, DG_ABI_VERSION_SYMBOL));
+  if (!version)
+    return Status::error(ErrorKind::badInput,
+                         "object '{}' has no symbol '{}': it was not made by dgc; compile the job again with this dgc",
+                         name, DG_ABI_VERSION_SYMBOL);
+  if (*version != DG_ABI_VERSION)
+    return Status::error(ErrorKind::badInput,
+                         "object '{}' has kernel ABI version {}, expected {}; compile the job again with this dgc",
+                         name, *version, DG_ABI_VERSION);
+  return Status::ok();
+}
+
+dg_kernel ObjectLibrary::find(const std::string &symbol) const {
+  for (const Object &object : objects)
+    if (void *address = dlsym(object.handle, symbol.c_str()))
+      return reinterpret_cast<dg_kernel>(address);
+  return nullptr;
+}
+
+} // namespace dg

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of shared objects that dgc made, loaded from memory: nothing is left on disk, and an object of another
+// ABI version is refused.
+#pragma once
+
+#include "runtime/executor/KernelLibrary.h"
+#include "runtime/support/Status.h"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace dg {
+
+class ObjectLibrary final : public KernelLibrary {
+public:
+  /// Loads one object; `name` ("train.native.so") is for messages. The bytes may go away afterwards.
+  static Result<std::unique_ptr<ObjectLibrary>> load(std::span<const std::byte> bytes, const std::string &name);
+  ~ObjectLibrary() override;
+  ObjectLibrary(const ObjectLibrary &) = delete;
+  ObjectLibrary &operator=(const ObjectLibrary &) = delete;
+
+  /// Loads a further object; find() looks into the objects in the order they came.
+  Status add(std::span<const std::byte> bytes, const std::string &name);
+  dg_kernel find(const std::string &symbol) const override;
+
+private:
+  struct Object {
+    int file = -1;
+    void *handle = nullptr;
+  };
+  ObjectLibrary() = default;
+  std::vector<Object> objects;
+};
+
+} // namespace dg

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/executor/PreparedProgram.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace dg {
+
+static void runBlockCopy(const BlockCopy &copy, void *const *buffers, uint32_t numBuffers) {
+  if (copy.rows == 0)
+    return;
+  // The source of a zero task is never read.
+  const std::byte *from = static_cast<const std::byte *>(buffers[0]) + copy.fromOffset;
+  std::byte *to = static_cast<std::byte *>(buffers[numBuffers - 1]);
+  for (size_t row = 0; row < copy.rows; ++row, from += copy.fromStride, to += copy.toBytes) {
+    if (copy.copiedBytes > 0)
+      std::memcpy(to, from, copy.copiedBytes);
+    if (copy.copiedBytes < copy.toBytes)
+      std::memset(to + copy.copiedBytes, 0, copy.toBytes - copy.copiedBytes);
+  }
+}
+
+void Node::runTile(uint32_t index, const dg_scalars &scalars, uint32_t tile) const {
+  if (kind == NodeKind::kernel)
+    kernel(row(index), &scalars, tile);
+  else
+    runBlockCopy(copy, row(index), numBuffers);
+}
+
+SharedSegment::SharedSegment(const Segment &segment)
+    : numWords((segment.nodes.size() + 63) / 64), order(segment.nodes.size()), position(segment.nodes.size()),
+      states(segment.nodes.size()), ready(numWords), forCaller(numWords) {
+  size_t count = segment.nodes.size();
+  std::vector<double> wayToEnd(count, 0);
+  for (size_t node = count; node-- > 0;) {
+    for (uint32_t i = segment.successorsBegin[node]; i < segment.successorsBegin[node + 1]; ++i)
+      wayToEnd[node] = std::max(wayToEnd[node], wayToEnd[segment.successors[i]]);
+    wayToEnd[node] += segment.costs[node];
+  }
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&](uint32_t a, uint32_t b) { return wayToEnd[a] != wayToEnd[b] ? wayToEnd[a] > wayToEnd[b] : a < b; });
+  for (size_t bit = 0; bit < count; ++bit)
+    position[order[bit]] = uint32_t(bit);
+  for (size_t node = 0; node < count; ++node) {
+    states[node].claimed = segment.nodes[node].tiles;
+    states[node].undone = segment.nodes[node].tiles;
+    states[node].pending = segment.numDependencies[node];
+  }
+}
+
+} // namespace dg

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two passes over the chunks that a stage reaches: first the communications, because any task may have to wait for any
+// send, then the nodes and their edges.
+#include "runtime/executor/ProgramBuilder.h"
+
+#include "runtime/executor/OperationBuilder.h"
+#include "runtime/executor/SendHazards.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace dg {
+
+using plan::ChunkId;
+using plan::Task;
+using plan::TaskId;
+using plan::TaskKind;
+using plan::Value;
+
+namespace {
+
+class ProgramBuilder {
+public:
+  ProgramBuilder(const RankContext &context, size_t program)
+      : context(context), plan(context.plan), program(program), hazards(context.plan) {}
+  Result<PreparedProgram> build();
+
+private:
+  /// Where the node of a task stands in the chunk under construction.
+  struct Place {
+    size_t part;
+    uint32_t node;
+  };
+  struct ChunkState {
+    PreparedChunk &chunk;
+    uint32_t runs;
+    std::map<TaskId, Place> places = {};
+    std::map<std::string, Place> lastCollective = {};      ///< by axis
+    std::vector<std::pair<uint32_t, uint32_t>> edges = {}; ///< of the open segment
+  };
+
+  Status reach(ChunkId id, uint32_t runs);
+  Status checkTask(const Task &task) const;
+  Status prepareOperations(ChunkId id);
+  Status buildChunk(ChunkId id, PreparedChunk &chunk);
+  Status addTask(ChunkState &state, TaskId id);
+  uint32_t addNode(ChunkState &state, Node node, const Task &task);
+  void addEdge(ChunkState &state, const Place &from, uint32_t to) const;
+  Status resolveKernel(Node &node, const Task &task);
+  Status resolveBlockCopy(Node &node, const Task &task) const;
+  Status resolveOperations(Node &node, const Task &task, TaskId communication) const;
+  void closeSegment(ChunkState &state);
+  size_t countTiles(const PreparedChunk &chunk) const;
+
+  const RankContext &context;
+  const plan::Plan &plan;
+  const size_t program;
+  SendHazards hazards;
+  std::map<ChunkId, uint32_t> runsOf; ///< every chunk that the stage reaches, and how many different runs it has
+  std::vector<ChunkId> order;         ///< bodies before the chunks that loop over them
+  std::set<ChunkId> visiting;
+  std::map<TaskId, std::vector<Operation *>> operations;
+  std::map<ChunkId, PreparedChunk *> prepared;
+  std::set<std::string> missingKernels;
+};
+
+Status damaged(const Task &task, const std::string &what) {
+  return Status::error(ErrorKind::badInput, "task '{}' ({}, {}) {}; the plan is damaged: compile the job again",
+                       task.name, task.op, task.source, what);
+}
+
+Status ProgramBuilder::reach(ChunkId id, uint32_t runs) {
+  if (id >= plan.chunks.size())
+    return Status::error(ErrorKind::badInput, "program '{}' runs chunk {} of {}; compile the job again",
+                         plan.programs[program].name, id, plan.chunks.size());
+  if (visiting.contains(id))
+    return Status::error(ErrorKind::badInput, "chunk {} loops over itself; compile the job again", id);
+  auto [known, isNew] = runsOf.try_emplace(id, runs);
+  known->second = std::max(known->second, runs);
+  if (!isNew)
+    return Status::ok();
+  visiting.insert(id);
+  for (TaskId task : plan.chunks[id].tasks) {
+    if (task >= plan.tasks.size())
+      return Status::error(ErrorKind::badInput, "chunk {} has task {} of {}; compile the job again", id, task,
+                           plan.tasks.size());
+    DG_RETURN_IF_ERROR(checkTask(plan.tasks[task]));
+    if (plan.tasks[task].kind == TaskKind::loop)
+      DG_RETURN_IF_ERROR(reach(plan.tasks[task].body, plan.tasks[task].trips));
+  }
+  visiting.erase(id);
+  order.push_back(id);
+  return Status::ok();
+}
+
+Status ProgramBuilder::checkTask(const Task &task) const {
+  for (plan::ValueId id : task.buffers)
+    if (id >= plan.values.size() || plan.values[id].stage != uint32_t(context.at.pipe))
+      return damaged(task, fmt::format("has buffer {}, which is not a value of stage {}", id, context.at.pipe));
+  size_t expected = 0;
+  switch (task.kind) {
+  case TaskKind::allReduce:
+  case TaskKind::broadcast:
+  case TaskKind::send:
+  case TaskKind::receive:
+  case TaskKind::zero:
+    expected = 1;
+    break;
+  case TaskKind::allGather:
+  case TaskKind::reduceScatter:
+  case TaskKind::copy:
+  case TaskKind::slice:
+    expected = 2;
+    break;
+  case TaskKind::kernel:
+    return task.tiles > 0 ? Status::ok() : damaged(task, "has no tiles");
+  case TaskKind::finish:
+  case TaskKind::loop:
+    return Status::ok();
+  }
+  if (task.buffers.size() != expected)
+    return damaged(task, fmt::format("has {} buffers, expected {}", task.buffers.size(), expected));
+  return Status::ok();
+}
+
+Status ProgramBuilder::prepareOperations(ChunkId id) {
+  std::set<TaskId> finished;
+  for (TaskId task : plan.chunks[id].tasks)
+    if (plan.tasks[task].kind == TaskKind::finish)
+      finished.insert(plan.tasks[task].finishes);
+  for (TaskId taskId : plan.chunks[id].tasks) {
+    const Task &task = plan.tasks[taskId];
+    if (!isCommunication(task.kind))
+      continue;
+    bool isMessage = task.kind == TaskKind::send || task.kind == TaskKind::receive;
+    if (task.kind != TaskKind::send && !finished.contains(taskId))
+      return damaged(task, "has no finish task in its chunk");
+    if (!isMessage && plan.mesh.sizeOf(task.axis) == 0)
+      return damaged(task, fmt::format("is over axis '{}', which the mesh lacks", task.axis));
+    // Alone on its axis, a rank has nobody to talk to: see resolveBlockCopy.
+    if (!isMessage && plan.mesh.sizeOf(task.axis) == 1)
+      continue;
+    uint32_t rows = periodOf(plan, task.buffers, runsOf[id]);
+    Result<std::vector<Operation *>> made = makeOperations(context, program, taskId, rows);
+    if (!made)
+      return made.status();
+    operations[taskId] = *made;
+    if (task.kind == TaskKind::send)
+      hazards.addSend(task.buffers[0], *made);
+  }
+  return Status::ok();
+}
+
+Status ProgramBuilder::resolveKernel(Node &node, const Task &task) {
+  node.kind = NodeKind::kernel;
+  node.tiles = task.tiles;
+  node.kernel = context.library.find(task.kernel);
+  if (!node.kernel)
+    missingKernels.insert(task.kernel);
+  return Status::ok();
+}
+
+/// copy, zero, slice, and what a collective of one rank comes to: a copy, or nothing when it is in place.
+Status ProgramBuilder::resolveBlockCopy(Node &node, const Task &task) const {
+  node.kind = NodeKind::blockCopy;
+  const Value &from = plan.values[task.buffers.front()], &to = plan.values[task.buffers.back()];
+  node.copy = {1, 0, 0, 0, to.bytes};
+  if (task.kind == TaskKind::zero)
+    return Status::ok();
+  if (task.kind == TaskKind::slice) {
+    if (plan.mesh.sizeOf(task.axis) == 0 || from.shape.size() != to.shape.size() || from.dtype != to.dtype ||
+        task.dim < 0 || size_t(task.dim) >= from.shape.size())
+      return damaged(task,
+                     fmt::format("cannot cut dimension {} of '{}' over axis '{}'", task.dim, from.name, task.axis));
+    size_t outer = 1, inner = size_t(plan::sizeOf(from.dtype));
+    for (size_t d = 0; d < to.shape.size(); ++d) {
+      if (d == size_t(task.dim))
+        continue;
+      if (from.shape[d] != to.shape[d])
+        return damaged(task, fmt::format("cuts '{}' into '{}', whose dimension {} differs", from.name, to.name, d));
+      (d < size_t(task.dim) ? outer : inner) *= size_t(from.shape[d]);
+    }
+    size_t block = size_t(to.shape[size_t(task.dim)]), whole = size_t(from.shape[size_t(task.dim)]);
+    size_t begin = std::min(groupOf(context, task.axis).self * block, whole);
+    node.copy = {outer, std::min(block, whole - begin) * inner, begin * inner, whole * inner, block * inner};
+    return Status::ok();
+  }
+  if (task.buffers.size() == 1) {
+    node.copy.rows = 0;
+    return Status::ok();
+  }
+  if (from.bytes != to.bytes)
+    return damaged(
+        task, fmt::format("copies {} bytes of '{}' to {} bytes of '{}'", from.bytes, from.name, to.bytes, to.name));
+  node.copy.copiedBytes = to.bytes;
+  return Status::ok();
+}
+
+/// start (communication is the task itself) and finish.
+Status ProgramBuilder::resolveOperations(Node &node, const Task &task, TaskId communication) const {
+  node.kind = task.kind == TaskKind::finish ? NodeKind::finish : NodeKind::start;
+  for (Operation *operation : operations.at(communication))
+    node.operations.push_back({operation});
+  return Status::ok();
+}
+
+uint32_t ProgramBuilder::addNode(ChunkState &state, Node node, const Task &task) {
+  Segment &segment = state.chunk.parts.back().segment;
+  segment.nodes.push_back(std::move(node));
+  // 50 GFLOP/s, 10 GB/s and 100 ns a call: only the order of magnitude matters, it ranks ready nodes.
+  double cost = std::max(task.flops / 50, task.bytes / 10) + 100;
+  segment.costs.push_back(cost);
+  return uint32_t(segment.nodes.size() - 1);
+}
+
+void ProgramBuilder::addEdge(ChunkState &state, const Place &from, uint32_t to) const {
+  // What stands in an earlier part is complete when this one starts.
+  if (from.part + 1 == state.chunk.parts.size())
+    state.edges.push_back({from.node, to});
+}
+
+void ProgramBuilder::closeSegment(ChunkState &state) {
+  Segment &segment = state.chunk.parts.back().segment;
+  std::sort(state.edges.begin(), state.edges.end());
+  state.edges.erase(std::unique(state.edges.begin(), state.edges.end()), state.edges.end());
+  segment.numDependencies.assign(segment.nodes.size(), 0);
+  segment.successorsBegin.assign(segment.nodes.size() + 1, 0);
+  for (auto [from, to] : state.edges) {
+    ++segment.numDependencies[to];
+    ++segment.successorsBegin[from + 1];
+    segment.successors.push_back(to);
+  }
+  for (size_t node = 0; node < segment.nodes.size(); ++node)
+    segment.successorsBegin[node + 1] += segment.successorsBegin[node];
+  state.edges.clear();
+
+  std::vector<size_t> begins;
+  for (const Node &node : segment.nodes) {
+    begins.push_back(segment.bufferTables.size());
+    if (node.kind == NodeKind::finish || node.kind == NodeKind::awaitSends)
+      continue;
+    for (uint32_t run = 0; run < node.period; ++run)
+      for (plan::ValueId value : plan.tasks[node.task].buffers)
+        segment.bufferTables.push_back(context.arena.addressOf(plan.values[value], run));
+  }
+  for (size_t node = 0; node < segment.nodes.size(); ++node)
+    segment.nodes[node].buffers = segment.bufferTables.data() + begins[node];
+  if (context.isShared && !segment.nodes.empty())
+    segment.shared = std::make_unique<SharedSegment>(segment);
+}
+
+Status ProgramBuilder::addTask(ChunkState &state, TaskId id) {
+  const Task &task = plan.tasks[id];
+  for (TaskId dependency : task.deps)
+    if (!state.places.contains(dependency))
+      return damaged(task, fmt::format("depends on task {}, which is not before it in its chunk", dependency));
+
+  if (task.kind == TaskKind::loop) {
+    closeSegment(state);
+    state.chunk.parts.emplace_back().body = prepared.at(task.body);
+    state.chunk.parts.back().trips = task.trips;
+    state.places[id] = {state.chunk.parts.size() - 1, 0};
+    state.chunk.parts.emplace_back();
+    return Status::ok();
+  }
+
+  Node node;
+  node.task = id;
+  node.numBuffers = uint32_t(task.buffers.size());
+  node.period = periodOf(plan, task.buffers, state.runs);
+  bool isStart = isCommunication(task.kind) && operations.contains(id);
+  if (task.kind == TaskKind::kernel) {
+    DG_RETURN_IF_ERROR(resolveKernel(node, task));
+  } else if (task.kind == TaskKind::finish) {
+    if (!state.places.contains(task.finishes) || !isCommunication(plan.tasks[task.finishes].kind))
+      return damaged(task, "finishes no communication that stands before it in its chunk");
+    if (operations.contains(task.finishes)) {
+      DG_RETURN_IF_ERROR(resolveOperations(node, task, task.finishes));
+    } else {
+      node.kind = NodeKind::blockCopy;
+      node.copy.rows = 0;
+    }
+  } else if (isStart) {
+    DG_RETURN_IF_ERROR(resolveOperations(node, task, id));
+  } else {
+    DG_RETURN_IF_ERROR(resolveBlockCopy(node, task));
+  }
+
+  std::vector<std::vector<Operation *>> sends = hazards.before(task, state.runs);
+  Place wait{};
+  if (!sends.empty()) {
+    Node awaitSends;
+    awaitSends.kind = NodeKind::awaitSends;
+    awaitSends.task = id;
+    awaitSends.operations = sends;
+    wait = {state.chunk.parts.size() - 1, addNode(state, std::move(awaitSends), task)};
+    for (const auto &list : sends)
+      for (const Operation *send : list)
+        if (auto started = state.places.find(send->task); started != state.places.end())
+          addEdge(state, started->second, wait.node);
+  }
+
+  uint32_t index = addNode(state, std::move(node), task);
+  Place place{state.chunk.parts.size() - 1, index};
+  state.places[id] = place;
+  if (!sends.empty())
+    addEdge(state, wait, index);
+  for (TaskId dependency : task.deps)
+    addEdge(state, state.places[dependency], index);
+  if (task.kind == TaskKind::finish)
+    addEdge(state, state.places[task.finishes], index);
+  // Every rank starts the collectives of an axis in the plan's order.
+  if (isStart && task.kind != TaskKind::send && task.kind != TaskKind::receive) {
+    if (auto last = state.lastCollective.find(task.axis); last != state.lastCollective.end())
+      addEdge(state, last->second, index);
+    state.lastCollective[task.axis] = place;
+  }
+  return Status::ok();
+}
+
+Status ProgramBuilder::buildChunk(ChunkId id, PreparedChunk &chunk) {
+  ChunkState state{chunk, std::max(runsOf[id], 1u)};
+  chunk.parts.emplace_back();
+  for (TaskId task : plan.chunks[id].tasks)
+    DG_RETURN_IF_ERROR(addTask(state, task));
+  closeSegment(state);
+  std::erase_if(chunk.parts, [](const Part &part) { return !part.body && part.segment.nodes.empty(); });
+  return Status::ok();
+}
+
+size_t ProgramBuilder::countTiles(const PreparedChunk &chunk) const {
+  size_t count = 0;
+  for (const Part &part : chunk.parts) {
+    if (part.body)
+      count += part.trips * countTiles(*part.body);
+    for (const Node &node : part.segment.nodes)
+      count += node.tiles;
+  }
+  return count;
+}
+
+Result<PreparedProgram> ProgramBuilder::build() {
+  PreparedProgram result;
+  const plan::Program &source = plan.programs[program];
+  size_t stage = size_t(context.at.pipe);
+  if (stage >= source.actions.size())
+    return Status::error(ErrorKind::badInput,
+                         "program '{}' has actions for {} stages, expected {}; compile the job again", source.name,
+                         source.actions.size(), plan.numStages());
+  for (const plan::Action &action : source.actions[stage])
+    DG_RETURN_IF_ERROR(reach(action.chunk, std::max(action.microbatch + 1, source.microbatches)));
+  for (ChunkId id : order)
+    DG_RETURN_IF_ERROR(prepareOperations(id));
+  for (ChunkId id : order) {
+    result.chunks.push_back(std::make_unique<PreparedChunk>());
+    prepared[id] = result.chunks.back().get();
+    DG_RETURN_IF_ERROR(buildChunk(id, *result.chunks.back()));
+  }
+  if (!missingKernels.empty())
+    return Status::error(
+        ErrorKind::badInput,
+        "program '{}' calls {} kernels that its object lacks, the first is '{}'; compile the job again "
+        "with this dgc",
+        source.name, missingKernels.size(), *missingKernels.begin());
+  for (const plan::Action &action : source.actions[stage]) {
+    result.actions.push_back({prepared.at(action.chunk), action.microbatch});
+    result.numTiles += countTiles(*result.actions.back().chunk);
+  }
+  return result;
+}
+
+} // namespace
+
+Result<PreparedProgram> prepareProgram(const RankContext &context, size_t program) {
+  return ProgramBuilder(context, program).build();
+}
+
+} // namespace dg

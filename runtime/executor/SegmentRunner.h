@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two ways to run a segment: in the plan's order on the calling thread, or by several threads, each node as soon as
+// what it depends on is complete. Both exist with and without tracing, as separate code.
+#pragma once
+
+#include "runtime/executor/Communications.h"
+#include "runtime/executor/PreparedProgram.h"
+#include "runtime/executor/WorkerTeam.h"
+
+#include <atomic>
+
+namespace dg {
+
+/// What a step knows. Written by the calling thread before the nodes that read it are released.
+struct StepContext {
+  Communications &communications;
+  ProgressLine &progress;
+  StepTrace *trace = nullptr;
+  dg_scalars scalars{};
+  uint32_t microbatch = 0;
+};
+
+/// Advances a caller-only node: done, pending (`awaited` is then what it waits for) or failed. Calling thread only.
+Progress advanceCallerNode(const Node &node, uint32_t index, StepContext &step, Operation *&awaited);
+
+/// Runs number `index` of the segment in the plan's order. False when a communication failed.
+template <bool isTraced> bool runInOrder(const Segment &segment, uint32_t index, StepContext &step);
+
+/// Runs segments with the help of a team. Ready nodes are bits of a few words, the most urgent first; their tiles are
+/// claimed by counting up. Counters restore themselves, so that a helper that is late by a whole run, or many, can
+/// still only claim a tile that is free and ready now.
+template <bool isTraced> class SharedRunner final : public WorkSource {
+public:
+  explicit SharedRunner(StepContext &step) : step(step) {}
+
+  /// Runs number `index` of the segment, and returns when all of it is complete. False when a communication failed;
+  /// helpers may then still be at work. Calling thread only.
+  bool run(const Segment &segment, uint32_t index);
+  /// Helpers.
+  bool runSome(uint32_t lane) override;
+
+private:
+  static constexpr uint32_t none = UINT32_MAX;
+  void release(const Segment &segment, uint32_t node);
+  uint32_t complete(const Segment &segment, uint32_t node);
+  void runFrom(const Segment &segment, uint32_t node, uint32_t tile, uint32_t lane);
+  void runChain(const Segment &segment, uint32_t node, uint32_t lane);
+  bool claim(const Segment &segment, uint32_t lane);
+  bool advanceCallerNodes(const Segment &segment, Operation *&awaited);
+
+  StepContext &step;
+  alignas(64) std::atomic<const Segment *> current{nullptr};
+};
+
+} // namespace dg

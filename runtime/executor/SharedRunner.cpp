@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runner of a rank with several threads. The life of a node:
+//
+//   pending > 0 ──last dependency complete──▶ released: claimed = 0, its bit set ──tiles claimed by counting up──▶
+//   last tile claimed: bit cleared ──last tile complete──▶ complete: successors' pending counted down
+//
+// A released node's first claim synchronises with its release, and its release with every dependency's completion.
+#include "runtime/executor/SegmentRunner.h"
+
+#include <bit>
+#include <thread>
+
+namespace dg {
+
+static constexpr uint32_t spinsBeforeYield = 4000;
+
+static void setBit(std::vector<std::atomic<uint64_t>> &words, uint32_t bit) {
+  words[bit / 64].fetch_or(uint64_t(1) << bit % 64, std::memory_order_release);
+}
+
+static void clearBit(std::vector<std::atomic<uint64_t>> &words, uint32_t bit) {
+  words[bit / 64].fetch_and(~(uint64_t(1) << bit % 64), std::memory_order_relaxed);
+}
+
+template <bool isTraced> void SharedRunner<isTraced>::release(const Segment &segment, uint32_t node) {
+  SharedSegment &shared = *segment.shared;
+  uint32_t bit = shared.position[node];
+  if (segment.nodes[node].isCallerOnly()) {
+    setBit(shared.forCaller, bit);
+  } else {
+    shared.states[node].claimed.store(0, std::memory_order_release);
+    setBit(shared.ready, bit);
+  }
+}
+
+/// Releases what waited for this node only. Returns one successor of a single tile for the caller to run at once,
+/// without telling others.
+template <bool isTraced> uint32_t SharedRunner<isTraced>::complete(const Segment &segment, uint32_t node) {
+  SharedSegment &shared = *segment.shared;
+  uint32_t next = none;
+  for (uint32_t i = segment.successorsBegin[node]; i < segment.successorsBegin[node + 1]; ++i) {
+    uint32_t successor = segment.successors[i];
+    std::atomic<uint32_t> &pending = shared.states[successor].pending;
+    if (pending.fetch_sub(1, std::memory_order_acq_rel) != 1)
+      continue;
+    pending.store(segment.numDependencies[successor], std::memory_order_relaxed);
+    if (next == none && segment.nodes[successor].tiles == 1 && !segment.nodes[successor].isCallerOnly())
+      next = successor;
+    else
+      release(segment, successor);
+  }
+  shared.remaining.fetch_sub(1, std::memory_order_acq_rel);
+  return next;
+}
+
+/// Runs a claimed tile, then whatever tiles of the node are left, and what that completes.
+template <bool isTraced>
+void SharedRunner<isTraced>::runFrom(const Segment &segment, uint32_t index, uint32_t tile, uint32_t lane) {
+  SharedSegment &shared = *segment.shared;
+  const Node &node = segment.nodes[index];
+  NodeState &state = shared.states[index];
+  uint64_t startNs = isTraced ? nowNs() : 0;
+  uint32_t count = 0;
+  do {
+    if (tile + 1 == node.tiles)
+      clearBit(shared.ready, shared.position[index]);
+    node.runTile(shared.index, step.scalars, tile);
+    ++count;
+    if (lane == 0)
+      step.communications.pollSome();
+    if (tile + 1 == node.tiles)
+      break;
+    tile = state.claimed.fetch_add(1, std::memory_order_relaxed);
+  } while (tile < node.tiles);
+  if constexpr (isTraced)
+    step.trace->record(lane, {startNs, nowNs(), node.task, step.microbatch, count});
+  if (state.undone.fetch_sub(count, std::memory_order_acq_rel) != count)
+    return;
+  state.undone.store(node.tiles, std::memory_order_relaxed);
+  runChain(segment, complete(segment, index), lane);
+}
+
+/// Runs a node of one tile that nobody else knows of, then its successors of that kind.
+template <bool isTraced> void SharedRunner<isTraced>::runChain(const Segment &segment, uint32_t index, uint32_t lane) {
+  while (index != none) {
+    const Node &node = segment.nodes[index];
+    uint64_t startNs = isTraced ? nowNs() : 0;
+    node.runTile(segment.shared->index, step.scalars, 0);
+    if (lane == 0)
+      step.communications.pollSome();
+    if constexpr (isTraced)
+      step.trace->record(lane, {startNs, nowNs(), node.task, step.microbatch, 1});
+    index = complete(segment, index);
+  }
+}
+
+template <bool isTraced> bool SharedRunner<isTraced>::claim(const Segment &segment, uint32_t lane) {
+  SharedSegment &shared = *segment.shared;
+  for (size_t word = 0; word < shared.numWords; ++word)
+    for (uint64_t bits = shared.ready[word].load(std::memory_order_relaxed); bits != 0; bits &= bits - 1) {
+      uint32_t index = shared.order[word * 64 + size_t(std::countr_zero(bits))];
+      std::atomic<uint32_t> &claimed = shared.states[index].claimed;
+      // Looking first keeps the counter from running away while the thread that claimed the last tile is about to
+      // clear the bit.
+      if (claimed.load(std::memory_order_relaxed) >= segment.nodes[index].tiles)
+        continue;
+      uint32_t tile = claimed.fetch_add(1, std::memory_order_acquire);
+      if (tile >= segment.nodes[index].tiles)
+        continue;
+      if (lane == 0)
+        step.progress.task.store(segment.nodes[index].task + 1, std::memory_order_relaxed);
+      runFrom(segment, index, tile, lane);
+      return true;
+    }
+  return false;
+}
+
+/// True when something was complete.
+template <bool isTraced> bool SharedRunner<isTraced>::advanceCallerNodes(const Segment &segment, Operation *&awaited) {
+  SharedSegment &shared = *segment.shared;
+  bool advanced = false;
+  for (size_t word = 0; word < shared.numWords; ++word)
+    for (uint64_t bits = shared.forCaller[word].load(std::memory_order_acquire); bits != 0; bits &= bits - 1) {
+      uint32_t bit = uint32_t(word * 64) + uint32_t(std::countr_zero(bits));
+      uint32_t index = shared.order[bit];
+      const Node &node = segment.nodes[index];
+      Operation *waiting = nullptr;
+      Progress progress = advanceCallerNode(node, shared.index, step, waiting);
+      if (progress != Progress::done) {
+        if (!awaited) {
+          awaited = waiting;
+          step.progress.task.store(node.task + 1, std::memory_order_relaxed);
+        }
+        continue;
+      }
+      advanced = true;
+      if constexpr (isTraced)
+        if (node.kind == NodeKind::finish) {
+          uint64_t now = nowNs();
+          step.trace->record(0, {now, now, node.task, step.microbatch, 1});
+        }
+      clearBit(shared.forCaller, bit);
+      runChain(segment, complete(segment, index), 0);
+    }
+  return advanced;
+}
+
+template <bool isTraced> bool SharedRunner<isTraced>::run(const Segment &segment, uint32_t index) {
+  SharedSegment &shared = *segment.shared;
+  shared.index = index;
+  shared.remaining.store(uint32_t(segment.nodes.size()), std::memory_order_relaxed);
+  for (uint32_t node = 0; node < segment.nodes.size(); ++node)
+    if (segment.numDependencies[node] == 0)
+      release(segment, node);
+  current.store(&segment, std::memory_order_release);
+
+  Patience patience;
+  uint32_t spins = 0;
+  while (shared.remaining.load(std::memory_order_acquire) != 0) {
+    Operation *awaited = nullptr;
+    bool advanced = advanceCallerNodes(segment, awaited);
+    step.communications.pollSome();
+    if (step.communications.hasFailed())
+      return false;
+    if (claim(segment, 0) || advanced) {
+      if (patience.spins != 0)
+        step.progress.waitingFor.store(0, std::memory_order_relaxed);
+      patience = {};
+      spins = 0;
+    } else if (awaited) {
+      if (!step.communications.idle(*awaited, patience))
+        return false;
+    } else if (++spins < spinsBeforeYield) {
+      pauseCore();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+  return true;
+}
+
+template <bool isTraced> bool SharedRunner<isTraced>::runSome(uint32_t lane) {
+  const Segment *segment = current.load(std::memory_order_acquire);
+  return segment && claim(*segment, lane);
+}
+
+template class SharedRunner<false>;
+template class SharedRunner<true>;
+
+} // namespace dg
