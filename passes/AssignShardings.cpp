@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives every operand and result its sharding. One sweep in program order: an op is cut along the factor that most bytes of
+// its operands are cut along already; a weight that meets an uncut activation is cut by its outputs where that pays (the
+// column-then-row scheme of Megatron-LM, arXiv 1909.08053, found by looking ahead along the sharding rules).
+#include "passes/Mesh.h"
+#include "passes/Passes.h"
+#include "passes/Sharding.h"
+
+using namespace mlir;
+
+namespace dg::passes {
+#define GEN_PASS_DEF_ASSIGNSHARDINGS
+#include "passes/Passes.h.inc"
+
+namespace {
+
+using namespace ir;
+
+/// Which mesh axis cuts each factor of an op ("" = none).
+using FactorAxes = SmallVector<StringRef>;
+
+double bytesOf(Value value) {
+  auto type = tensorOf(value);
+  return double(type.getNumElements()) * type.getElementTypeBitWidth() / 8;
+}
+
+/// Ops through which a partial sum may pass unreduced, because they are linear in all their operands together.
+bool isLinear(Operation *op) { return isa<AddOp, SubOp, ScaleOp, ReshapeOp, TransposeOp, ReduceSumOp, ExpandOp>(op); }
+
+bool hasFactor(ArrayRef<SmallVector<int32_t, 2>> dims, int32_t factor) {
+  return llvm::any_of(dims, [&](ArrayRef<int32_t> factors) { return llvm::is_contained(factors, factor); });
+}
+
+/// Weights that can be cut by their outputs: the second operand of a product or convolution in the forward part.
+ParameterOp weightOf(Operation *op) {
+  if (!isa<MatmulOp, Conv2dOp>(op) || getPlace(op).getPhase() != Phase::forward)
+    return {};
+  return op->getOperand(1).getDefiningOp<ParameterOp>();
+}
+
+class Assignment {
+public:
+  Assignment(GraphOp graph, const plan::Mesh &mesh, llvm::StringMap<ShardingAttr> &parameters)
+      : graph(graph), mesh(mesh), parameters(parameters), context(graph.getContext()) {}
+
+  LogicalResult run() {
+    for (BlockArgument argument : graph.getBody().getArguments()) {
+      auto type = tensorOf(argument);
+      if (type.getRank() > 0 && type.getDimSize(0) % mesh.sizeOf("data") != 0)
+        return graph.emitOpError() << "input '" << graph.getInputName(argument.getArgNumber()) << "' has "
+                                   << type.getDimSize(0) << " rows, which do not divide over data="
+                                   << mesh.sizeOf("data");
+      shardings[argument] = inputSharding(type, mesh);
+    }
+    for (Operation &op : graph.getBody().front()) {
+      if (auto parameter = dyn_cast<ParameterOp>(op)) {
+        if (auto known = parameters.find(parameter.getParam()); known != parameters.end())
+          shardings[parameter.getResult()] = known->second;
+      } else if (auto ruled = dyn_cast<ShardingRuleOp>(op)) {
+        assign(ruled);
+      } else {
+        assignWithoutRule(&op);
+      }
+    }
+    for (auto parameter : graph.getBody().front().getOps<ParameterOp>()) {
+      fixParameter(parameter.getResult(), wholeSharding(context, tensorOf(parameter.getResult()).getRank()));
+      setPlace(parameter, withShardings(getPlace(parameter), shardings.lookup(parameter.getResult())));
+    }
+    return success();
+  }
+
+private:
+  /// Returns and updates: results leave the graph whole, new values lie as their parameter does.
+  void assignWithoutRule(Operation *op) {
+    SmallVector<ShardingAttr> all;
+    for (Value operand : op->getOperands()) {
+      ShardingAttr needed = wholeSharding(context, tensorOf(operand).getRank());
+      if (auto update = dyn_cast<UpdateOp>(op))
+        needed = parameters.lookup(update.getParam());
+      all.push_back(needed);
+    }
+    setPlace(op, withShardings(getPlace(op), all));
+  }
+
+  void assign(ShardingRuleOp op) {
+    ShardingRule rule = op.getShardingRule();
+    FactorAxes axes(rule.factorSizes.size());
+    for (const plan::MeshAxis &axis : mesh.axes) {
+      if (axis.name == "pipe" || axis.size == 1)
+        continue;
+      std::optional<int32_t> factor = vote(op, rule, axes, axis);
+      if (!factor && axis.name == "tensor")
+        factor = outputFactorWorthCutting(op, rule, axes, axis.size);
+      if (factor)
+        axes[*factor] = axis.name;
+    }
+
+    auto dimsOf = [&](ArrayRef<SmallVector<int32_t, 2>> dims) {
+      SmallVector<StringAttr> cut;
+      for (ArrayRef<int32_t> factors : dims)
+        cut.push_back(StringAttr::get(context, factors.empty() ? "" : axes[factors.front()]));
+      return cut;
+    };
+    SmallVector<StringAttr> carried = carriedPartials(op, axes);
+    SmallVector<ShardingAttr> all;
+    for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands)) {
+      bool isParameter = operand.getDefiningOp<ParameterOp>() != nullptr;
+      auto needed = ShardingAttr::get(context, dimsOf(dims), isParameter ? ArrayRef<StringAttr>() : carried);
+      fixParameter(operand, needed);
+      all.push_back(needed);
+    }
+    for (auto [result, dims] : llvm::zip_equal(op->getResults(), rule.results)) {
+      SmallVector<StringAttr> partial(carried);
+      for (auto [factor, axis] : llvm::enumerate(axes))
+        if (!axis.empty() && !hasFactor(dims, int32_t(factor)))
+          partial.push_back(StringAttr::get(context, axis));
+      shardings[result] = ShardingAttr::get(context, dimsOf(dims), partial);
+      all.push_back(shardings[result]);
+    }
+    setPlace(op, withShardings(getPlace(op), all));
+  }
+
+  /// The factor along which most bytes of the operands are cut over the axis already.
+  std::optional<int32_t> vote(ShardingRuleOp op, const ShardingRule &rule, const FactorAxes &axes,
+                              const plan::MeshAxis &axis) {
+    SmallVector<double> votes(rule.factorSizes.size(), 0);
+    for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands)) {
+      auto known = shardings.find(operand);
+      if (known == shardings.end())
+        continue;
+      for (auto [cut, factors] : llvm::zip_equal(known->second.getDims(), dims))
+        if (cut == axis.name && !factors.empty() && canCut(rule, axes, factors.front(), axis.size))
+          votes[factors.front()] += bytesOf(operand);
+    }
+    auto best = std::max_element(votes.begin(), votes.end());
+    if (best == votes.end() || *best == 0)
+      return std::nullopt;
+    return int32_t(best - votes.begin());
+  }
+
+  static bool canCut(const ShardingRule &rule, const FactorAxes &axes, int32_t factor, int64_t size) {
+    return axes[factor].empty() && rule.factorSizes[factor] % size == 0;
+  }
+
+  /// The output factor of a weight that no one has cut yet, if cutting it pays: a later weight adds the parts up again, or the
+  /// work saved is more than gathering the result costs (rates of a plain CPU host: 50 GFLOP/s, 5 GB/s, 20 µs).
+  std::optional<int32_t> outputFactorWorthCutting(ShardingRuleOp op, const ShardingRule &rule, const FactorAxes &axes,
+                                                  int64_t size) {
+    ParameterOp weight = weightOf(op);
+    if (!weight || shardings.contains(weight.getResult()))
+      return std::nullopt;
+    for (auto [dim, factors] : llvm::enumerate(rule.results[0])) {
+      if (factors.empty() || !hasFactor(rule.operands[1], factors.front()) ||
+          !canCut(rule, axes, factors.front(), size))
+        continue;
+      unsigned budget = 256;
+      if (isAddedUpLater(op->getResult(0), dim, size, budget))
+        return factors.front();
+      double savedUs = cast<CostOp>(op.getOperation()).getCost().flops * (1.0 - 1.0 / double(size)) / 50e3;
+      if (savedUs > bytesOf(op->getResult(0)) / 5e3 + 20)
+        return factors.front();
+    }
+    return std::nullopt;
+  }
+
+  /// True where every forward use of `value`, cut along `dim`, leads to a weight that sums over that dimension.
+  bool isAddedUpLater(Value value, unsigned dim, int64_t size, unsigned &budget) {
+    bool isUsed = false;
+    for (OpOperand &use : value.getUses()) {
+      auto user = dyn_cast<ShardingRuleOp>(use.getOwner());
+      if (!user || getPlace(user).getPhase() != Phase::forward)
+        continue;
+      if (budget-- == 0)
+        return false;
+      ShardingRule rule = user.getShardingRule();
+      ArrayRef<int32_t> factors = rule.operands[use.getOperandNumber()][dim];
+      if (factors.empty() || rule.factorSizes[factors.front()] % size != 0)
+        return false;
+      ArrayRef<SmallVector<int32_t, 2>> result = rule.results[0];
+      if (!hasFactor(result, factors.front())) {
+        if (!weightOf(user))
+          return false;
+        isUsed = true;
+        continue;
+      }
+      const auto *place = llvm::find_if(
+          result, [&](ArrayRef<int32_t> own) { return !own.empty() && own.front() == factors.front(); });
+      if (place == result.end() || !isAddedUpLater(user->getResult(0), place - result.begin(), size, budget))
+        return false;
+      isUsed = true;
+    }
+    return isUsed;
+  }
+
+  /// Axes over which all operands are partial sums and the op may stay one too.
+  SmallVector<StringAttr> carriedPartials(Operation *op, const FactorAxes &axes) {
+    if (!isLinear(op))
+      return {};
+    SmallVector<StringAttr> common;
+    for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+      auto known = shardings.find(operand);
+      ArrayRef<StringAttr> partial = known == shardings.end() ? ArrayRef<StringAttr>() : known->second.getPartial();
+      if (index == 0)
+        common.assign(partial.begin(), partial.end());
+      else
+        llvm::erase_if(common, [&](StringAttr axis) { return !llvm::is_contained(partial, axis); });
+    }
+    llvm::erase_if(common, [&](StringAttr axis) { return llvm::is_contained(axes, axis.getValue()); });
+    return common;
+  }
+
+  /// A parameter lies as its first user needs it.
+  void fixParameter(Value value, ShardingAttr needed) {
+    auto parameter = value.getDefiningOp<ParameterOp>();
+    if (!parameter || shardings.contains(value))
+      return;
+    shardings[value] = needed;
+    parameters[parameter.getParam()] = needed;
+  }
+
+  GraphOp graph;
+  const plan::Mesh &mesh;
+  llvm::StringMap<ShardingAttr> &parameters;
+  MLIRContext *context;
+  llvm::DenseMap<Value, ShardingAttr> shardings;
+};
+
+struct AssignShardingsPass : impl::AssignShardingsBase<AssignShardingsPass> {
+  using AssignShardingsBase::AssignShardingsBase;
+
+  void runOnOperation() override {
+    FailureOr<plan::Mesh> parsed = parseMesh(mesh, getOperation().getLoc());
+    if (failed(parsed))
+      return signalPassFailure();
+    llvm::StringMap<ShardingAttr> parameters;
+    SmallVector<GraphOp> graphs(getOperation().getOps<GraphOp>());
+    llvm::stable_sort(graphs, [](GraphOp a, GraphOp b) { return a.getSymName() == "train" && b.getSymName() != "train"; });
+    for (GraphOp graph : graphs)
+      if (failed(Assignment(graph, *parsed, parameters).run()))
+        return signalPassFailure();
+    bool isCut = llvm::any_of(parameters, [](const auto &entry) {
+      return llvm::any_of(entry.getValue().getDims(), [](StringAttr axis) { return axis == "tensor"; });
+    });
+    if (parsed->sizeOf("tensor") > 1 && !isCut && !graphs.empty()) {
+      graphs.front().emitOpError() << "has no weight that tensor=" << parsed->sizeOf("tensor")
+                                   << " divides evenly: choose a size that divides the layers' outputs";
+      signalPassFailure();
+    }
+  }
+};
+
+} // namespace
+} // namespace dg::passes

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bridge to the partitioner for pipeline stages: forward ops become a graph with costs, the cut comes back as stages.
+#include "ir/Dialect.h"
+#include "partitioner/Stages.h"
+#include "passes/Mesh.h"
+#include "passes/Passes.h"
+
+using namespace mlir;
+
+namespace dg::passes {
+#define GEN_PASS_DEF_ASSIGNSTAGES
+#include "passes/Passes.h.inc"
+
+namespace {
+
+using namespace ir;
+
+struct AssignStagesPass : impl::AssignStagesBase<AssignStagesPass> {
+  using AssignStagesBase::AssignStagesBase;
+
+  void runOnOperation() override {
+    FailureOr<plan::Mesh> parsed = parseMesh(mesh, getOperation().getLoc());
+    if (failed(parsed))
+      return signalPassFailure();
+    numStages = parsed->sizeOf("pipe");
+    // The graph that trains decides; copies of its forward part follow, so that a parameter has one stage in the job.
+    SmallVector<GraphOp> graphs(getOperation().getOps<GraphOp>());
+    llvm::stable_sort(graphs, [](GraphOp a, GraphOp b) { return isTrain(a) > isTrain(b); });
+    if (graphs.empty())
+      return;
+    if (failed(cut(graphs.front(), parsed->numRanks())))
+      return signalPassFailure();
+    for (GraphOp graph : graphs)
+      apply(graph);
+  }
+
+private:
+  static bool isTrain(GraphOp graph) { return graph.getSymName() == "train"; }
+
+  LogicalResult cut(GraphOp graph, int64_t numRanks) {
+    partitioner::Graph costs;
+    llvm::DenseMap<int64_t, partitioner::Node> nodes;
+    SmallVector<Operation *> forward;
+    for (Operation &op : graph.getBody().front()) {
+      if (isa<ReturnOp>(op))
+        continue;
+      PlaceAttr place = getPlace(&op);
+      partitioner::Node &node = nodes[place.getOrigin()];
+      if (auto costed = dyn_cast<CostOp>(op); costed && place.getPhase() != Phase::update) {
+        OpCost cost = costed.getCost();
+        node.flops += cost.flops;
+        node.bytes += cost.flops > 0 ? cost.bytes : 0;
+      }
+      if (place.getPhase() == Phase::forward) {
+        node.name = op.getName().getStringRef().str();
+        forward.push_back(&op);
+      }
+    }
+    llvm::DenseMap<Operation *, partitioner::NodeId> ids;
+    for (Operation *op : forward) {
+      ids[op] = costs.addNode(nodes[getPlace(op).getOrigin()]);
+      for (Value operand : op->getOperands())
+        if (Operation *producer = operand.getDefiningOp()) {
+          auto type = tensorOf(operand);
+          costs.addEdge({ids.lookup(producer), ids.lookup(op),
+                         uint64_t(type.getNumElements()) * type.getElementTypeBitWidth() / 8,
+                         cast<OpResult>(operand).getResultNumber()});
+        }
+    }
+    partitioner::CostModel model(partitioner::hostCluster(uint32_t(numRanks)));
+    Result<std::vector<uint32_t>> stages = partitioner::balanceStages(costs, uint32_t(numStages), model);
+    if (!stages)
+      return graph.emitOpError() << "cannot be cut into pipe=" << numStages << ": " << stages.status().message();
+    for (Operation *op : forward)
+      stageOf[getPlace(op).getOrigin()] = (*stages)[ids.lookup(op)];
+    return success();
+  }
+
+  void apply(GraphOp graph) {
+    for (Operation &op : graph.getBody().front()) {
+      auto found = stageOf.find(getPlace(&op).getOrigin());
+      setPlace(&op, withStage(getPlace(&op), found == stageOf.end() ? numStages - 1 : found->second));
+    }
+  }
+
+  int64_t numStages = 1;
+  llvm::DenseMap<int64_t, int64_t> stageOf; ///< by origin
+};
+
+} // namespace
+} // namespace dg::passes

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every pass with its options, in the order in which Pipeline.cpp runs them. One default, in one place.
+#ifndef DG_PASSES_PASSES_TD
+#define DG_PASSES_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def DeduceTypes : Pass<"dg-deduce-types", "mlir::ModuleOp"> {
+  let summary = "Binds symbolic dimensions and deduces the type of every value";
+  let description = [{
+    A `?` in the type of a graph input is the dimension "batch". Afterwards no value has type `!dg.any` and no dimension is
+    dynamic. Fails at the op whose operands do not fit, and at a graph with a dimension that nothing binds.
+  }];
+  let options = [Option<"batch", "batch", "int64_t", "0", "Size of the dimension \"batch\"; 0: not bound">];
+}
+
+def CheckMesh : Pass<"dg-check-mesh", "mlir::ModuleOp"> {
+  let summary = "Rejects meshes that the model cannot be cut over";
+  let description = [{Attention heads must divide evenly over the tensor axis.}];
+  let options = [Option<"mesh", "mesh", "std::string", "\"\"", "Mesh axes: data=2,tensor=2,pipe=2">];
+}
+
+def AddEvaluation : Pass<"dg-add-evaluation", "mlir::ModuleOp"> {
+  let summary = "Copies @loss to @eval, which will also report accuracy";
+}
+
+def WeighSamples : Pass<"dg-weigh-samples", "mlir::ModuleOp"> {
+  let summary = "Makes a loss a weighted sum over samples";
+  let description = [{
+    Replaces the mean over the batch by Σ sample_weight · loss per sample, with `sample_weight` a new input. Padded rows weigh 0, so
+    uneven shards, last partial batches, micro-batches and accumulation all sum to the mean over the samples of the step.
+    In `@eval` the accuracy is returned beside the loss where the loss is one of classes.
+  }];
+}
+
+def Decompose : Pass<"dg-decompose", "mlir::ModuleOp"> {
+  let summary = "Replaces composite ops by their parts";
+}
+
+def Differentiate : Pass<"dg-differentiate", "mlir::ModuleOp"> {
+  let summary = "Inserts the gradients of the loss: @loss becomes @train";
+  let description = [{
+    Reverse mode, by the ops' own gradients. Afterwards @train returns the loss and "grad NAME" for each trained
+    parameter. Gradients of a value with several uses are summed in the reverse order of the uses; ops that lead to no parameter get none.
+    Each op knows its origin: the number of the forward op that it belongs to.
+  }];
+}
+
+def AddOptimizer : Pass<"dg-add-optimizer", "mlir::ModuleOp"> {
+  let summary = "Turns the gradients that @train returns into parameter updates";
+  let options = [Option<"optimizer", "optimizer", "std::string", "\"\"", "sgd:lr=0.01,momentum=0.5 | adam:lr=0.001 | adamw:lr=0.001; empty: the module's dg.optimizer">];
+}
+
+def AssignStages : Pass<"dg-assign-stages", "mlir::ModuleOp"> {
+  let summary = "Gives every op its pipeline stage";
+  let description = [{
+    Forward ops are cut into contiguous groups whose slowest is as fast as possible, counting the backward work of each op with
+    it; backward ops and updates follow their forward op.
+  }];
+  let options = [Option<"mesh", "mesh", "std::string", "\"\"", "Mesh axes: data=2,tensor=2,pipe=2">];
+}
+
+def AssignShardings : Pass<"dg-assign-shardings", "mlir::ModuleOp"> {
+  let summary = "Gives every operand and result its sharding over the data and tensor axes";
+  let description = [{
+    Inputs are cut over "data" by samples. Weights are cut over "tensor" as Megatron does it: by output where a later layer adds the
+    parts up again, by input where the activation arrives cut. Everything else follows by the ops' sharding rules.
+  }];
+  let options = [Option<"mesh", "mesh", "std::string", "\"\"", "Mesh axes: data=2,tensor=2,pipe=2">];
+}
+
+def SplitShards : Pass<"dg-split-shards", "mlir::ModuleOp"> {
+  let summary = "Makes every type local to one rank and inserts the collectives between shardings";
+  let options = [Option<"mesh", "mesh", "std::string", "\"\"", "Mesh axes: data=2,tensor=2,pipe=2">];
+}
+
+def SplitStages : Pass<"dg-split-stages", "mlir::ModuleOp"> {
+  let summary = "Cuts each graph into chunks: one for each stage and phase, joined by sends and receives";
+  let options = [Option<"microbatches", "microbatches", "int64_t", "1", "Micro-batches of a step">];
+}
+
+def FuseElementwise : Pass<"dg-fuse-elementwise", "mlir::ModuleOp"> {
+  let summary = "Puts chains of elementwise ops into one kernel";
+}
+
+#endif

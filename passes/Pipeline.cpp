@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/Pipeline.h"
+
+#include "passes/Passes.h"
+
+#include "mlir/Transforms/Passes.h"
+
+namespace dg::passes {
+
+void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options) {
+  // Shapes. From here on every value has a static type.
+  DeduceTypesOptions deduce;
+  deduce.batch = options.batch;
+  manager.addPass(createDeduceTypes(deduce));
+  // Before attention is taken apart, while an error can still speak of heads.
+  CheckMeshOptions check;
+  check.mesh = options.mesh;
+  manager.addPass(createCheckMesh(check));
+
+  // Differentiate. Evaluation is copied from the model before its loss is changed; composites go before gradients are taken,
+  // so that only primitives need one.
+  if (options.isTraining) {
+    manager.addPass(createAddEvaluation());
+    manager.addPass(createWeighSamples());
+  }
+  manager.addPass(createDecompose());
+  manager.addPass(createDifferentiate());
+  if (options.isTraining) {
+    AddOptimizerOptions optimizer;
+    optimizer.optimizer = options.optimizer;
+    manager.addPass(createAddOptimizer(optimizer));
+  }
+  manager.addPass(mlir::createCSEPass());
+
+  // Partition: stages first, because shardings do not depend on them and a collective stays on the stage of its producer.
+  AssignStagesOptions stages;
+  stages.mesh = options.mesh;
+  manager.addPass(createAssignStages(stages));
+  AssignShardingsOptions shardings;
+  shardings.mesh = options.mesh;
+  manager.addPass(createAssignShardings(shardings));
+
+  // Split. From here on types are local and collectives explicit.
+  SplitShardsOptions shards;
+  shards.mesh = options.mesh;
+  manager.addPass(createSplitShards(shards));
+  SplitStagesOptions chunks;
+  chunks.microbatches = options.microbatches;
+  manager.addPass(createSplitStages(chunks));
+
+  // Fuse last: a chain that crosses a stage or a collective must stay two.
+  manager.addPass(createFuseElementwise());
+  manager.addPass(mlir::createCSEPass());
+}
+
+} // namespace dg::passes

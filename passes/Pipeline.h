@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of passes: the one place that has it.
+#pragma once
+
+#include "mlir/Pass/PassManager.h"
+
+#include <string>
+
+namespace dg::passes {
+
+struct PipelineOptions {
+  std::string mesh;      ///< "data=2,pipe=2"
+  std::string optimizer; ///< empty: the model's own
+  int64_t batch = 0;     ///< rows of one micro-batch over all data ranks, padding included; 0: not bound
+  int64_t microbatches = 1;
+  bool isTraining = true;
+};
+
+/// From a model as it was written to chunks with local types, ready for codegen.
+void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options);
+
+} // namespace dg::passes

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the partition and split passes share: shardings of inputs, local types, and reading what AssignShardings wrote.
+#pragma once
+
+#include "ir/Dialect.h"
+#include "runtime/plan/Plan.h"
+
+namespace dg::passes {
+
+/// The sharding of a graph input: samples (dimension 0) over "data", the rest whole.
+ir::ShardingAttr inputSharding(mlir::RankedTensorType type, const plan::Mesh &mesh);
+
+/// The type of one shard. Every cut dimension divides evenly; AssignShardings sees to it.
+mlir::RankedTensorType localType(mlir::RankedTensorType type, ir::ShardingAttr sharding, const plan::Mesh &mesh);
+
+/// What AssignShardings decided: the sharding that each operand must have, and the one that each result has.
+struct OpShardings {
+  llvm::ArrayRef<ir::ShardingAttr> operands, results;
+};
+OpShardings getShardings(mlir::Operation *op);
+
+} // namespace dg::passes

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes every type local to one rank. Where a value lies otherwise than its user needs it, the collective between the two
+// shardings is inserted, once for each value and need: so each partial sum is reduced exactly once.
+#include "passes/Mesh.h"
+#include "passes/Passes.h"
+#include "passes/Sharding.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace dg::passes {
+#define GEN_PASS_DEF_SPLITSHARDS
+#include "passes/Passes.h.inc"
+
+namespace {
+
+using namespace ir;
+
+class Splitter {
+public:
+  Splitter(GraphOp graph, const plan::Mesh &mesh) : graph(graph), mesh(mesh) {}
+
+  LogicalResult run() {
+    SmallVector<Attribute> types;
+    for (BlockArgument argument : graph.getBody().getArguments()) {
+      auto type = tensorOf(argument);
+      lie[argument] = inputSharding(type, mesh);
+      argument.setType(localType(type, lie[argument], mesh));
+      types.push_back(TypeAttr::get(argument.getType()));
+    }
+    graph.setInputTypesAttr(ArrayAttr::get(graph.getContext(), types));
+    for (Operation &op : llvm::make_early_inc_range(graph.getBody().front()))
+      if (failed(split(&op)))
+        return failure();
+    return success();
+  }
+
+private:
+  LogicalResult split(Operation *op) {
+    OpShardings shardings = getShardings(op);
+    if (shardings.operands.size() != op->getNumOperands() || shardings.results.size() != op->getNumResults())
+      return op->emitOpError("has no shardings: run --dg-assign-shardings first");
+    for (auto [operand, needed] : llvm::zip_equal(op->getOpOperands(), shardings.operands))
+      operand.set(reshard(operand.get(), needed, op));
+    SmallVector<Type> types;
+    for (auto [result, sharding] : llvm::zip_equal(op->getResults(), shardings.results)) {
+      types.push_back(localType(tensorOf(result), sharding, mesh));
+      lie[result] = sharding;
+    }
+    for (auto [result, type] : llvm::zip_equal(op->getResults(), types))
+      result.setType(type);
+    if (auto ruled = dyn_cast<ShardingRuleOp>(op))
+      ruled.localize(types);
+    return success();
+  }
+
+  Value reshard(Value value, ShardingAttr needed, Operation *user) {
+    ShardingAttr present = lie.lookup(value);
+    if (present == needed)
+      return value;
+    Value &cached = made[{value, needed}];
+    if (cached)
+      return cached;
+
+    // The change belongs to the op that made the value, so that it is on its stage; sums over a whole step to the update.
+    OpBuilder builder(user);
+    Operation *producer = value.getDefiningOp();
+    PlaceAttr place = withShardings(getPlace(producer ? producer : user), {});
+    bool isStepEnd = getPlace(user).getPhase() == Phase::update || (isa<ReturnOp>(user) && !present.getPartial().empty());
+    if (isStepEnd)
+      place = withOrigin(place, place.getOrigin(), Phase::update);
+    if (getPlace(user).getPhase() == Phase::update)
+      place = withLabel(place, getPlace(user).getLabel());
+
+    Location location = value.getLoc();
+    Value current = value;
+    for (StringAttr axis : present.getPartial()) {
+      if (llvm::is_contained(needed.getPartial(), axis))
+        continue;
+      current = builder.create<AllReduceOp>(location, current.getType(), current, axis, place);
+    }
+    for (auto [dim, axes] : llvm::enumerate(llvm::zip_equal(present.getDims(), needed.getDims()))) {
+      auto [from, to] = axes;
+      if (from == to)
+        continue;
+      if (!from.empty())
+        current = builder.create<AllGatherOp>(location, scaled(current, dim, mesh.sizeOf(from.str()), 1), current, from,
+                                              builder.getI64IntegerAttr(dim), place);
+      if (!to.empty())
+        current = builder.create<SliceShardOp>(location, scaled(current, dim, 1, mesh.sizeOf(to.str())), current, to,
+                                               builder.getI64IntegerAttr(dim), place);
+    }
+    lie[current] = needed;
+    return cached = current;
+  }
+
+  static RankedTensorType scaled(Value value, unsigned dim, int64_t times, int64_t by) {
+    auto type = tensorOf(value);
+    SmallVector<int64_t> shape(type.getShape());
+    shape[dim] = shape[dim] * times / by;
+    return RankedTensorType::get(shape, type.getElementType());
+  }
+
+  GraphOp graph;
+  const plan::Mesh &mesh;
+  llvm::DenseMap<Value, ShardingAttr> lie; ///< how each value lies over the mesh
+  struct Need {
+    Value value;
+    ShardingAttr sharding;
+    bool operator<(const Need &other) const {
+      return std::make_pair(value.getAsOpaquePointer(), sharding.getAsOpaquePointer()) <
+             std::make_pair(other.value.getAsOpaquePointer(), other.sharding.getAsOpaquePointer());
+    }
+  };
+  std::map<Need, Value> made;
+};
+
+struct SplitShardsPass : impl::SplitShardsBase<SplitShardsPass> {
+  using SplitShardsBase::SplitShardsBase;
+
+  void runOnOperation() override {
+    FailureOr<plan::Mesh> parsed = parseMesh(mesh, getOperation().getLoc());
+    if (failed(parsed))
+      return signalPassFailure();
+    for (auto graph : getOperation().getOps<GraphOp>())
+      if (failed(Splitter(graph, *parsed).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace dg::passes

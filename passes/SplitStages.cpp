@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cuts each graph into chunks, one for each stage and phase that has work. A value that leaves its chunk becomes
+//   - a named result and input, within a stage and a micro-batch (an activation saved for the backward pass);
+//   - a send and a receive, between stages;
+//   - an accumulated sum, on its way into the update when a step has several micro-batches.
+// With one micro-batch the update is part of the last chunk of its stage, so that gradients can leave while others are
+// still being computed.
+#include "ir/Dialect.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace dg::passes {
+#define GEN_PASS_DEF_SPLITSTAGES
+#include "passes/Passes.h.inc"
+
+namespace {
+
+using namespace ir;
+
+/// A stage and a phase: where an op runs. Ordered as the phases of a step are.
+struct Spot {
+  int64_t stage = 0;
+  Phase phase = Phase::forward;
+  auto key() const { return std::make_pair(phase, stage); }
+  bool operator<(const Spot &other) const { return key() < other.key(); }
+  bool operator==(const Spot &other) const { return key() == other.key(); }
+};
+
+class Cutter {
+public:
+  Cutter(GraphOp graph, bool isAccumulating) : graph(graph), isAccumulating(isAccumulating) {}
+
+  LogicalResult run() {
+    hasBackward = llvm::any_of(graph.getBody().front(), [](Operation &op) {
+      return !isa<ReturnOp>(op) && getPlace(&op).getPhase() == Phase::backward;
+    });
+    nameValues();
+    for (Operation &op : graph.getBody().front()) {
+      if (isa<ReturnOp>(op))
+        continue;
+      if (getPlace(&op).getStage() < 0)
+        return op.emitOpError("has no stage: run --dg-assign-stages first");
+      if (isClonedWhereUsed(&op))
+        continue;
+      Spot spot = spotOf(&op);
+      Operation *clone = cloneInto(spot, &op);
+      for (auto [from, to] : llvm::zip_equal(op.getResults(), clone->getResults()))
+        here[{from.getAsOpaquePointer(), spot}] = to;
+    }
+    for (auto [value, name] : llvm::zip_equal(graph.getReturn().getOperands(), graph.getReturn().getNamesAttr()))
+      addResult(value, cast<StringAttr>(name).getValue());
+    for (auto &[spot, chunk] : chunks)
+      close(chunk);
+    graph.erase();
+    return success();
+  }
+
+private:
+  struct Chunk {
+    GraphOp graph;
+    SmallVector<Value> results;
+    SmallVector<std::string> names;
+  };
+
+  /// Where an op of the whole graph runs.
+  Spot spotOf(Operation *op) const {
+    PlaceAttr place = getPlace(op);
+    Phase phase = place.getPhase();
+    if (phase == Phase::update && !isAccumulating)
+      phase = hasBackward ? Phase::backward : Phase::forward;
+    return {place.getStage(), phase};
+  }
+
+  /// Parameters and constants are read where they are used; only on another stage than their own are they sent.
+  static bool isClonedWhereUsed(Operation *op) { return isa<ParameterOp, ConstantOp>(op); }
+
+  Chunk &chunkAt(Spot spot) {
+    Chunk &chunk = chunks[spot];
+    if (!chunk.graph) {
+      OpBuilder builder(graph);
+      std::string name = (graph.getSymName() + "." + Twine(spot.stage) + "." + stringifyPhase(spot.phase)).str();
+      chunk.graph = builder.create<GraphOp>(graph.getLoc(), builder.getStringAttr(name), builder.getArrayAttr({}),
+                                            builder.getArrayAttr({}), graph.getSymNameAttr(),
+                                            builder.getI64IntegerAttr(spot.stage),
+                                            PhaseAttr::get(builder.getContext(), spot.phase));
+      chunk.graph.getBody().emplaceBlock();
+    }
+    return chunk;
+  }
+
+  OpBuilder builderAt(Spot spot) { return OpBuilder::atBlockEnd(&chunkAt(spot).graph.getBody().front()); }
+
+  Operation *cloneInto(Spot spot, Operation *op) {
+    IRMapping mapping;
+    for (Value operand : op->getOperands())
+      mapping.map(operand, valueAt(spot, operand));
+    return builderAt(spot).clone(*op, mapping);
+  }
+
+  /// The value of the whole graph as the chunk at `spot` sees it; brings it there if it is not.
+  Value valueAt(Spot spot, Value value) {
+    auto known = here.find({value.getAsOpaquePointer(), spot});
+    if (known != here.end())
+      return known->second;
+    return here[{value.getAsOpaquePointer(), spot}] = bring(spot, value);
+  }
+
+  Value bring(Spot spot, Value value) {
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      return chunkAt(spot).graph.addInput(graph.getInputName(argument.getArgNumber()), argument.getType());
+    Operation *producer = value.getDefiningOp();
+    Spot from = spotOf(producer);
+    bool isLocalRead = isClonedWhereUsed(producer) && (isa<ConstantOp>(producer) || from.stage == spot.stage);
+    if (isLocalRead)
+      return atStart(spot, producer)->getResult(0);
+    if (isClonedWhereUsed(producer)) // a parameter of another stage: its value travels with each micro-batch
+      from.phase = Phase::forward;
+
+    OpBuilder builder = builderAt(spot);
+    if (from.stage == spot.stage) {
+      std::string &name = names[value];
+      if (isAccumulating && spot.phase == Phase::update) {
+        Value made = valueAt(from, value);
+        builderAt(from).create<AccumulateOp>(value.getLoc(), made, name, placeAt(producer, from));
+        return builder.create<AccumulatedOp>(value.getLoc(), value.getType(), builder.getStringAttr(name),
+                                             placeAt(producer, spot));
+      }
+      Chunk &maker = chunkAt(from);
+      if (!llvm::is_contained(maker.names, name)) {
+        maker.results.push_back(valueAt(from, value));
+        maker.names.push_back(name);
+      }
+      return chunkAt(spot).graph.addInput(name, value.getType());
+    }
+
+    // Received in the phase in which it was made when it travels down the pipeline, so that later phases find it saved.
+    Spot landing{spot.stage, from.stage < spot.stage ? from.phase : spot.phase};
+    if (!(landing == spot)) {
+      valueAt(landing, value);
+      return bringWithinStage(landing, spot, value);
+    }
+    int64_t channel = numChannels++;
+    Value made = valueAt(from, value);
+    builderAt(from).create<SendOp>(value.getLoc(), made, builder.getI64IntegerAttr(channel),
+                                   builder.getI64IntegerAttr(spot.stage), placeAt(producer, from));
+    return builder.create<ReceiveOp>(value.getLoc(), value.getType(), builder.getI64IntegerAttr(channel),
+                                     builder.getI64IntegerAttr(from.stage), placeAt(producer, spot));
+  }
+
+  /// From an earlier phase of the same stage to a later one, by name.
+  Value bringWithinStage(Spot from, Spot to, Value value) {
+    std::string &name = names[value];
+    Chunk &maker = chunkAt(from);
+    if (!llvm::is_contained(maker.names, name)) {
+      maker.results.push_back(valueAt(from, value));
+      maker.names.push_back(name);
+    }
+    return chunkAt(to).graph.addInput(name, value.getType());
+  }
+
+  Operation *atStart(Spot spot, Operation *op) {
+    Block &block = chunkAt(spot).graph.getBody().front();
+    Operation *clone = OpBuilder::atBlockBegin(&block).clone(*op);
+    return clone;
+  }
+
+  PlaceAttr placeAt(Operation *producer, Spot spot) const {
+    PlaceAttr place = withStage(withShardings(getPlace(producer), {}), spot.stage);
+    return withOrigin(place, place.getOrigin(), spot.phase);
+  }
+
+  void addResult(Value value, StringRef name) {
+    Operation *producer = value.getDefiningOp();
+    Spot spot = producer ? spotOf(producer) : Spot{};
+    // What is summed over micro-batches is complete only in the update; other results belong to their micro-batch.
+    Chunk &chunk = chunkAt(spot);
+    chunk.results.push_back(valueAt(spot, value));
+    chunk.names.push_back(name.str());
+  }
+
+  void close(Chunk &chunk) {
+    OpBuilder builder = OpBuilder::atBlockEnd(&chunk.graph.getBody().front());
+    SmallVector<Attribute> nameAttrs;
+    for (const std::string &name : chunk.names)
+      nameAttrs.push_back(builder.getStringAttr(name));
+    builder.create<ReturnOp>(graph.getLoc(), chunk.results, builder.getArrayAttr(nameAttrs), PlaceAttr());
+  }
+
+  /// Unique names for values that cross chunks: the author's label where there is one.
+  void nameValues() {
+    llvm::StringMap<int> used;
+    for (BlockArgument argument : graph.getBody().getArguments())
+      used[graph.getInputName(argument.getArgNumber())] = 1;
+    for (Attribute name : graph.getReturn().getNamesAttr())
+      used[cast<StringAttr>(name).getValue()] = 1;
+    for (Operation &op : graph.getBody().front())
+      for (Value result : op.getResults()) {
+        std::string name = (getPlace(&op).getLabel().getValue() + "/" + op.getName().stripDialect()).str();
+        int count = used[name]++;
+        names[result] = count == 0 ? name : name + "#" + std::to_string(count);
+      }
+  }
+
+  GraphOp graph;
+  bool isAccumulating;
+  bool hasBackward = false;
+  int64_t numChannels = 0;
+  std::map<Spot, Chunk> chunks;
+  std::map<std::pair<void *, Spot>, Value> here;
+  llvm::DenseMap<Value, std::string> names;
+};
+
+struct SplitStagesPass : impl::SplitStagesBase<SplitStagesPass> {
+  using SplitStagesBase::SplitStagesBase;
+
+  void runOnOperation() override {
+    for (auto graph : llvm::make_early_inc_range(getOperation().getOps<GraphOp>()))
+      if (failed(Cutter(graph, microbatches > 1).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace dg::passes
