@@ -32,30 +32,37 @@ uint64_t mostLiveBytes(const std::vector<Block> &blocks) {
   return most;
 }
 
+/// Above this the third order, which gains half a percent in the mean, is not worth its 0.5 s.
+constexpr size_t mostBlocksForAllOrders = 8192;
+
 struct Placed {
   uint64_t begin, end;
   uint32_t firstUse, lastUse;
 };
 
 /// The smallest gap between the neighbours in time that holds `bytes`, else the end of them all. `placed` is sorted by
-/// offset.
-uint64_t findOffset(const std::vector<Placed> &placed, const Block &block, uint64_t bytes) {
-  uint64_t top = 0, bestOffset = 0, bestGap = std::numeric_limits<uint64_t>::max();
+/// offset; `neighbours` has room for one pointer more than it. The filter has no branch: whether two blocks meet in
+/// time is a coin toss to the predictor, and this loop is where the time goes.
+uint64_t findOffset(const std::vector<Placed> &placed, Block block, uint64_t bytes,
+                    std::vector<const Placed *> &neighbours) {
+  const Placed **kept = neighbours.data();
   for (const Placed &other : placed) {
-    if (other.lastUse < block.firstUse || other.firstUse > block.lastUse)
-      continue;
-    if (other.begin > top) {
-      uint64_t gap = other.begin - top;
-      if (gap >= bytes && gap < bestGap) {
-        bestGap = gap;
-        bestOffset = top;
-        if (gap == bytes)
-          break;
-      }
-    }
-    top = std::max(top, other.end);
+    *kept = &other;
+    kept += (other.lastUse >= block.firstUse) & (other.firstUse <= block.lastUse);
   }
-  return bestGap == std::numeric_limits<uint64_t>::max() ? top : bestOffset;
+  constexpr uint64_t none = std::numeric_limits<uint64_t>::max();
+  uint64_t top = 0, bestOffset = 0, bestGap = none;
+  for (const Placed **other = neighbours.data(); other != kept; ++other) {
+    uint64_t gap = (*other)->begin > top ? (*other)->begin - top : 0;
+    if (gap >= bytes && gap < bestGap) {
+      bestGap = gap;
+      bestOffset = top;
+      if (gap == bytes)
+        break;
+    }
+    top = std::max(top, (*other)->end);
+  }
+  return bestGap == none ? top : bestOffset;
 }
 
 Packing packInOrder(const std::vector<Block> &blocks, const std::vector<uint32_t> &order) {
@@ -63,12 +70,13 @@ Packing packInOrder(const std::vector<Block> &blocks, const std::vector<uint32_t
   packing.offsets.assign(blocks.size(), 0);
   std::vector<Placed> placed;
   placed.reserve(blocks.size());
+  std::vector<const Placed *> neighbours(blocks.size() + 1);
   for (uint32_t index : order) {
     const Block &block = blocks[index];
     uint64_t bytes = roundUp(block.bytes);
     if (bytes == 0)
       continue;
-    uint64_t offset = findOffset(placed, block, bytes);
+    uint64_t offset = findOffset(placed, block, bytes, neighbours);
     packing.offsets[index] = offset;
     packing.bytes = std::max(packing.bytes, offset + bytes);
     auto at = std::upper_bound(placed.begin(), placed.end(), offset,
@@ -98,6 +106,8 @@ Packing packArena(const std::vector<Block> &blocks) {
   Packing best;
   best.bytes = std::numeric_limits<uint64_t>::max();
   for (auto comesFirst : {isLarger, isEarlier, livesLonger}) {
+    if (comesFirst == livesLonger && blocks.size() > mostBlocksForAllOrders)
+      break;
     std::vector<uint32_t> order(blocks.size());
     std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {

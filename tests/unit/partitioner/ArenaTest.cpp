@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <random>
 
 using namespace dg::partitioner;
@@ -108,7 +108,7 @@ TEST(ArenaTest, IsDeterministic) {
   EXPECT_EQ(packArena(blocks).offsets, packArena(blocks).offsets);
 }
 
-// 20,000 blocks take less than two seconds, whether few or nearly all of them meet.
+// 20,000 blocks take less than two processor seconds, whether few or nearly all of them meet.
 TEST(ArenaTest, IsQuick) {
   std::mt19937 random(5);
   std::vector<Block> crowded(20000);
@@ -118,9 +118,9 @@ TEST(ArenaTest, IsQuick) {
     block.lastUse = block.firstUse + random() % 20000;
   }
   for (const std::vector<Block> &blocks : {makeTrainingStep(5000, random), crowded}) {
-    auto start = std::chrono::steady_clock::now();
+    std::clock_t start = std::clock(); // processor time: other tests may run beside this one
     Packing packing = packArena(blocks);
-    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
     std::cout << blocks.size() << " blocks: " << seconds << " s, ratio "
               << double(packing.bytes) / double(packing.lowerBoundBytes) << "\n";
     EXPECT_LT(seconds, 2);

@@ -27,30 +27,56 @@ struct PlanBuilder {
     plan.memory.resize(size_t(pipe));
     for (int64_t s = 0; s < pipe; ++s)
       plan.memory[size_t(s)].arenaBytes = 64 * uint64_t(s + 1);
-    plan.programs.push_back({.name = "train"});
+    plan.programs.emplace_back().name = "train";
     plan.programs[0].actions.resize(size_t(pipe));
   }
   ValueId value(uint32_t stage, uint64_t bytes) {
-    plan.values.push_back({.name = fmt::format("v{}", plan.values.size()), .stage = stage, .bytes = bytes});
+    Value &value = plan.values.emplace_back();
+    value.stage = stage;
+    value.bytes = bytes;
     return ValueId(plan.values.size() - 1);
   }
   ChunkId chunk(uint32_t stage, Phase phase) {
     plan.chunks.push_back({stage, phase, {}});
     return ChunkId(plan.chunks.size() - 1);
   }
-  TaskId add(ChunkId chunk, Task task) {
+  Task &add(ChunkId chunk, TaskKind kind, std::vector<TaskId> deps = {}, std::vector<ValueId> buffers = {}) {
+    plan.chunks[chunk].tasks.push_back(TaskId(plan.tasks.size()));
+    Task &task = plan.tasks.emplace_back();
     task.stage = plan.chunks[chunk].stage;
-    if (task.name.empty())
-      task.name = fmt::format("t{}", plan.tasks.size());
-    plan.tasks.push_back(std::move(task));
-    plan.chunks[chunk].tasks.push_back(TaskId(plan.tasks.size() - 1));
-    return TaskId(plan.tasks.size() - 1);
+    task.kind = kind;
+    task.deps = std::move(deps);
+    task.buffers = std::move(buffers);
+    return task;
   }
+  TaskId last() const { return TaskId(plan.tasks.size() - 1); }
   TaskId kernel(ChunkId chunk, double flops, std::vector<TaskId> deps = {}) {
-    return add(chunk, {.kind = TaskKind::kernel, .deps = std::move(deps), .flops = flops});
+    add(chunk, TaskKind::kernel, std::move(deps)).flops = flops;
+    return last();
+  }
+  TaskId allReduce(ChunkId chunk, ValueId value, std::vector<TaskId> deps = {}) {
+    add(chunk, TaskKind::allReduce, std::move(deps), {value}).axis = "data";
+    return last();
+  }
+  TaskId receive(ChunkId chunk, ValueId value, uint32_t peer, uint32_t channel) {
+    Task &task = add(chunk, TaskKind::receive, {}, {value});
+    task.peerStage = peer;
+    task.channel = channel;
+    return last();
+  }
+  void send(ChunkId chunk, ValueId value, uint32_t peer, uint32_t channel, TaskId dep) {
+    Task &task = add(chunk, TaskKind::send, {dep}, {value});
+    task.peerStage = peer;
+    task.channel = channel;
   }
   TaskId finish(ChunkId chunk, TaskId what) {
-    return add(chunk, {.kind = TaskKind::finish, .deps = {what}, .finishes = what});
+    add(chunk, TaskKind::finish, {what}).finishes = what;
+    return last();
+  }
+  void loop(ChunkId chunk, ChunkId body, uint32_t trips) {
+    Task &task = add(chunk, TaskKind::loop);
+    task.body = body;
+    task.trips = trips;
   }
   void run(uint32_t stage, ChunkId chunk, uint32_t microbatch = 0) {
     plan.programs[0].actions[stage].push_back({chunk, microbatch});
@@ -70,15 +96,11 @@ Plan makePipeline(const std::string &name, uint32_t p, uint32_t m, double tf, do
       uint32_t up = isForward ? s - 1 : s + 1, down = isForward ? s + 1 : s - 1;
       uint32_t base = isForward ? 0 : 1000; // channel: of the producing stage
       std::vector<TaskId> deps;
-      if (hasInput) {
-        TaskId receive =
-            b.add(chunk, {.kind = TaskKind::receive, .buffers = {in}, .peerStage = up, .channel = base + up});
-        deps = {b.finish(chunk, receive)};
-      }
+      if (hasInput)
+        deps = {b.finish(chunk, b.receive(chunk, in, up, base + up))};
       TaskId work = b.kernel(chunk, isForward ? tf : tb, deps);
       if (hasOutput)
-        b.add(chunk,
-              {.kind = TaskKind::send, .buffers = {out}, .deps = {work}, .peerStage = down, .channel = base + s});
+        b.send(chunk, out, down, base + s, work);
     }
   }
   Schedule schedule = *makeSchedule(name, p, m);
@@ -134,7 +156,7 @@ TEST(SimulatorTest, CollectivesOverlap) {
   ValueId gradient = b.value(0, 40);
   ChunkId chunk = b.chunk(0, Phase::backward);
   TaskId first = b.kernel(chunk, 10);
-  TaskId reduce = b.add(chunk, {.kind = TaskKind::allReduce, .buffers = {gradient}, .deps = {first}, .axis = "data"});
+  TaskId reduce = b.allReduce(chunk, gradient, {first});
   TaskId second = b.kernel(chunk, 30, {first});
   b.kernel(chunk, 5, {b.finish(chunk, reduce), second});
   b.run(0, chunk);
@@ -155,7 +177,7 @@ TEST(SimulatorTest, CollectivesQueue) {
   ValueId gradient = b.value(0, 40);
   ChunkId chunk = b.chunk(0, Phase::backward);
   for (int i = 0; i < 2; ++i) {
-    TaskId reduce = b.add(chunk, {.kind = TaskKind::allReduce, .buffers = {gradient}, .axis = "data"});
+    TaskId reduce = b.allReduce(chunk, gradient);
     b.finish(chunk, reduce);
   }
   b.run(0, chunk);
@@ -169,10 +191,10 @@ TEST(SimulatorTest, LoopsMultiply) {
   ChunkId chunk = b.chunk(0, Phase::forward), body = b.chunk(0, Phase::forward);
   b.kernel(body, 3);
   b.kernel(body, 4);
-  b.add(chunk, {.kind = TaskKind::loop, .body = body, .trips = 6});
+  b.loop(chunk, body, 6);
   b.run(0, chunk);
   EXPECT_DOUBLE_EQ(simulate(b.plan, makeModel(1))->stepUs, 42);
-  b.add(body, {.kind = TaskKind::loop, .body = body, .trips = 1});
+  b.loop(body, body, 1);
   Result<Predicted> endless = simulate(b.plan, makeModel(1));
   ASSERT_FALSE(endless);
   EXPECT_NE(endless.status().message().find("contains itself"), std::string::npos);
@@ -183,7 +205,8 @@ TEST(SimulatorTest, NamesWhatNeverComes) {
   PlanBuilder b(2);
   ChunkId chunk = b.chunk(1, Phase::forward);
   ValueId in = b.value(1, 4);
-  TaskId receive = b.add(chunk, {.name = "x/receive", .kind = TaskKind::receive, .buffers = {in}, .channel = 7});
+  TaskId receive = b.receive(chunk, in, 0, 7);
+  b.plan.tasks[receive].name = "x/receive";
   b.finish(chunk, receive);
   b.run(1, chunk);
   Result<Predicted> predicted = simulate(b.plan, makeModel(2));
@@ -199,7 +222,8 @@ TEST(SimulatorTest, ChoosesAndRefuses) {
   Result<Predicted> tooLarge = simulate(plan, makeModel(2));
   ASSERT_FALSE(tooLarge);
   EXPECT_EQ(tooLarge.status().kind(), ErrorKind::usage);
-  Program eval{.name = "eval"};
+  Program eval;
+  eval.name = "eval";
   eval.actions.resize(3);
   plan.programs.insert(plan.programs.begin(), eval);
   EXPECT_GT(simulate(plan, makeModel(3))->stepUs, 0);
