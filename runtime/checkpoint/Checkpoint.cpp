@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/checkpoint/Checkpoint.h"
+
+#include "runtime/checkpoint/ShardRuns.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+namespace dg::checkpoint {
+
+namespace fs = std::filesystem;
+
+std::string nameOfStep(int64_t step) { return fmt::format("step-{:06}", step); }
+
+static const char *safetensorsType(plan::DType type) {
+  using plan::DType;
+  switch (type) {
+  case DType::f32:
+    return "F32";
+  case DType::f64:
+    return "F64";
+  case DType::bf16:
+    return "BF16";
+  case DType::f16:
+    return "F16";
+  case DType::i64:
+    return "I64";
+  case DType::i32:
+    return "I32";
+  case DType::u8:
+    return "U8";
+  case DType::i1:
+    return "BOOL";
+  }
+  return "?";
+}
+
+static bool isKept(const plan::Value &value) {
+  return value.kind == plan::ValueKind::parameter || value.kind == plan::ValueKind::state;
+}
+
+CheckpointTensors tensorsOf(const plan::Plan &plan) {
+  CheckpointTensors tensors;
+  std::set<std::string> seen;
+  for (plan::ValueId id = 0; id < plan.values.size(); ++id) {
+    const plan::Value &value = plan.values[id];
+    if (!isKept(value) || !seen.insert(value.name).second)
+      continue;
+    tensors.specs.push_back({value.name, safetensorsType(value.dtype), value.globalShape});
+    tensors.ids.push_back(id);
+  }
+  return tensors;
+}
+
+static std::optional<int64_t> stepOfName(const std::string &name) {
+  constexpr std::string_view prefix = "step-";
+  if (!name.starts_with(prefix))
+    return std::nullopt;
+  int64_t step = 0;
+  const char *end = name.data() + name.size();
+  auto [stop, error] = std::from_chars(name.data() + prefix.size(), end, step);
+  if (error != std::errc() || stop != end || step < 0)
+    return std::nullopt;
+  return step;
+}
+
+static Result<Manifest> readManifest(const std::string &folder) {
+  std::string path = folder + "/" + manifestFileName;
+  auto file = package::MappedFile::open(path);
+  if (!file)
+    return file.status();
+  auto bytes = file->bytes();
+  return manifestFromJson(std::string(reinterpret_cast<const char *>(bytes.data()), bytes.size()), path);
+}
+
+std::vector<int64_t> stepsIn(const std::string &directory) {
+  std::vector<int64_t> steps;
+  std::error_code error;
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error))
+    if (auto step = stepOfName(at->path().filename().string()))
+      if (auto manifest = readManifest(at->path().string()); manifest && manifest->state.step == *step)
+        steps.push_back(*step);
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+Result<Checkpoint> Checkpoint::open(const std::string &path) {
+  Checkpoint checkpoint;
+  checkpoint.folder = path;
+  std::error_code error;
+  if (!fs::exists(fs::path(path) / manifestFileName, error)) {
+    std::vector<int64_t> steps = stepsIn(path);
+    if (steps.empty())
+      return Status::error(ErrorKind::badInput, "{}: no whole checkpoint there; expected folders such as {}/{}", path,
+                           path, nameOfStep(1));
+    checkpoint.folder = (fs::path(path) / nameOfStep(steps.back())).string();
+  }
+  auto manifest = readManifest(checkpoint.folder);
+  if (!manifest)
+    return manifest.status();
+  checkpoint.manifest = std::move(*manifest);
+  std::string tensorPath = checkpoint.folder + "/" + tensorFileName;
+  auto file = package::MappedFile::open(tensorPath);
+  if (!file)
+    return file.status();
+  auto bytes = file->bytes();
+  if (bytes.size() != checkpoint.manifest.fileBytes)
+    return Status::error(ErrorKind::badInput,
+                         "{}: has {} bytes, its manifest says {}; remove {} to continue from the checkpoint before it",
+                         tensorPath, bytes.size(), checkpoint.manifest.fileBytes, checkpoint.folder);
+  if (hashOf(bytes.data(), bytes.size()) != checkpoint.manifest.fileHash)
+    return Status::error(
+        ErrorKind::badInput,
+        "{}: damaged: its hash is not the manifest's; remove {} to continue from the checkpoint before it", tensorPath,
+        checkpoint.folder);
+  auto tensors = package::Safetensors::parse(bytes, tensorPath);
+  if (!tensors)
+    return tensors.status();
+  checkpoint.file = std::move(*file);
+  checkpoint.tensors = std::move(*tensors);
+  return checkpoint;
+}
+
+Status Checkpoint::check(const plan::Plan &plan, Purpose purpose) const {
+  auto describe = [](const package::TensorSpec &spec) {
+    return fmt::format("{} [{}]", spec.dtype, fmt::join(spec.shape, ", "));
+  };
+  std::set<std::string> known;
+  for (const plan::Value &value : plan.values) {
+    if (!isKept(value))
+      continue;
+    known.insert(value.name);
+    package::TensorSpec wanted{value.name, safetensorsType(value.dtype), value.globalShape};
+    const package::Tensor *found = tensors.find(value.name);
+    if (!found)
+      return Status::error(ErrorKind::badInput,
+                           "{}: has no tensor '{}' ({}), a {} of model '{}'; the checkpoint was written by '{}'",
+                           folder, value.name, describe(wanted),
+                           value.kind == plan::ValueKind::parameter ? "parameter" : "state of the optimizer",
+                           plan.model.name, state().model);
+    if (found->dtype != wanted.dtype || found->shape != wanted.shape)
+      return Status::error(ErrorKind::badInput, "{}: tensor '{}' is {}, model '{}' expects {}", folder, value.name,
+                           describe(*found), plan.model.name, describe(wanted));
+  }
+  if (purpose == Purpose::training)
+    for (const package::Tensor &tensor : tensors.tensors())
+      if (!known.contains(tensor.name))
+        return Status::error(
+            ErrorKind::badInput,
+            "{}: tensor '{}' has no place in model '{}' ({}); training on would lose it. Compile the model "
+            "with the optimizer that wrote the checkpoint",
+            folder, tensor.name, plan.model.name, plan.model.optimizer);
+  return Status::ok();
+}
+
+Status Checkpoint::restore(const plan::Plan &plan, plan::Coordinates at, const ValueData &dataOf) const {
+  for (plan::ValueId id = 0; id < plan.values.size(); ++id) {
+    const plan::Value &value = plan.values[id];
+    if (!isKept(value) || int64_t(value.stage) != at.pipe)
+      continue;
+    const package::Tensor *tensor = tensors.find(value.name);
+    std::byte *to = dataOf(id);
+    if (!tensor || !to)
+      return Status::error(ErrorKind::runFailed, "{}: tensor '{}' cannot be restored", folder, value.name);
+    size_t elementBytes = size_t(plan::sizeOf(value.dtype));
+    std::memset(to, 0, value.bytes);
+    for (const ShardRun &run : shardRunsOf(value, plan.mesh, at))
+      std::memcpy(to + size_t(run.local) * elementBytes, tensor->data.data() + size_t(run.global) * elementBytes,
+                  size_t(run.elements) * elementBytes);
+  }
+  return Status::ok();
+}
+
+} // namespace dg::checkpoint

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading a checkpoint: global tensors by name, of which each rank of any plan takes its own slice.
+//
+//   DIR/step-000123/model.safetensors   parameters and optimizer state, whole tensors
+//   DIR/step-000123/manifest.json       where the run stood, hash of the tensors
+//   DIR/step-000200.partial/            being written, or left by a run that died; never read
+#pragma once
+
+#include "runtime/checkpoint/Manifest.h"
+#include "runtime/package/MappedFile.h"
+#include "runtime/package/Safetensors.h"
+#include "runtime/plan/Plan.h"
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace dg::checkpoint {
+
+/// The bytes of a parameter or state of this rank, or null if its stage does not have it.
+using ValueData = std::function<std::byte *(plan::ValueId)>;
+
+/// What the plan that reads is for. Training refuses a checkpoint with tensors that the plan does not know, so that no
+/// optimizer state is lost silently; inference takes the parameters and leaves the rest.
+enum class Purpose { training, inference };
+
+/// A checkpoint whose manifest and tensors passed every check. Immutable; processes forked later share its mapping.
+class Checkpoint {
+public:
+  /// `path` is a checkpoint (DIR/step-000123) or a folder of them, of which the latest whole one is taken. Reads the
+  /// whole file once to verify its hash. Fails with badInput.
+  static Result<Checkpoint> open(const std::string &path);
+
+  const TrainingState &state() const { return manifest.state; }
+  const std::string &path() const { return folder; }
+
+  /// Whether every parameter and state of the plan is here with its type and shape, and nothing is left over
+  /// (training). Fails with badInput and the name of the first tensor that is missing, different or left over.
+  Status check(const plan::Plan &plan, Purpose purpose) const;
+
+  /// Copies this rank's slices into place; padding becomes zero. Call check first.
+  Status restore(const plan::Plan &plan, plan::Coordinates at, const ValueData &dataOf) const;
+
+private:
+  Manifest manifest;
+  std::string folder;
+  package::MappedFile file;
+  package::Safetensors tensors;
+};
+
+/// The steps that have a whole manifest in `directory`, ascending; empty if there is no such folder.
+std::vector<int64_t> stepsIn(const std::string &directory);
+
+/// "step-000123".
+std::string nameOfStep(int64_t step);
+
+/// The parameters and states of a plan, each global tensor once, as the file holds them; `ids` are the first values of
+/// that name.
+struct CheckpointTensors {
+  std::vector<package::TensorSpec> specs;
+  std::vector<plan::ValueId> ids;
+};
+CheckpointTensors tensorsOf(const plan::Plan &plan);
+
+} // namespace dg::checkpoint

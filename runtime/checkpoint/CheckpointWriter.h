@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing a checkpoint, by all ranks together: rank 0 reserves the whole file, every rank puts its shards at their
+// place, rank 0 hashes, writes the manifest and renames. Until the rename the checkpoint does not exist, so that a full
+// disk or a kill leaves what was there before.
+#pragma once
+
+#include "runtime/checkpoint/Checkpoint.h"
+
+#include <functional>
+#include <string>
+
+namespace dg::checkpoint {
+
+/// Meets all ranks: returns ok if everyone came with ok, else the failure of the lowest rank that failed.
+using Agreement = std::function<Status(const Status &mine)>;
+
+class CheckpointWriter {
+public:
+  /// Lays out the file. `plan` outlives the writer. Creates the folder DIRECTORY if rank 0.
+  static Result<CheckpointWriter> create(const plan::Plan &plan, int64_t rank, const std::string &directory,
+                                         ValueData dataOf, Agreement agree);
+
+  /// Writes DIRECTORY/step-<state.step>; every rank calls it between the same two steps. Returns its path. Fails
+  /// (runFailed) on every rank if it fails on one, with file, cause and bytes needed; then nothing is left of it.
+  Result<std::string> write(const TrainingState &state);
+
+private:
+  CheckpointWriter() = default;
+  Status reserve(const std::string &partial) const;
+  Status writeShards(const std::string &partial) const;
+  Status finish(const std::string &partial, const std::string &final, const TrainingState &state) const;
+  const plan::Plan *plan = nullptr;
+  int64_t rank = 0;
+  plan::Coordinates at;
+  std::string directory;
+  ValueData dataOf;
+  Agreement agree;
+  CheckpointTensors tensors;
+  package::SafetensorsLayout layout;
+};
+
+} // namespace dg::checkpoint

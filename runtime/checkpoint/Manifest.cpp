@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/checkpoint/Manifest.h"
+
+#include <nlohmann/json.hpp>
+#include <xxhash.h>
+
+namespace dg::checkpoint {
+
+static constexpr const char *formatName = "dg-checkpoint";
+static constexpr int64_t formatVersion = 1;
+/// The generator behind every seed; a checkpoint of another one could not be continued exactly.
+static constexpr const char *generatorName = "philox4x32-10";
+
+std::string hashOf(const void *data, size_t bytes) {
+  XXH128_hash_t hash = XXH3_128bits(data, bytes);
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+static std::string hashOfText(const nlohmann::json &json) {
+  std::string text = json.dump();
+  return hashOf(text.data(), text.size());
+}
+
+std::string toJson(const Manifest &manifest) {
+  const TrainingState &state = manifest.state;
+  nlohmann::json json = {{"format", formatName},
+                         {"version", formatVersion},
+                         {"model", state.model},
+                         {"step", state.step},
+                         {"epoch", state.epoch},
+                         {"position", state.position},
+                         {"seed", state.seed},
+                         {"rng", generatorName},
+                         {"samples", state.numSamples},
+                         {"shuffle", state.shuffle},
+                         {"loss_sum", state.lossSum},
+                         {"mean_loss", state.position > 0 ? state.lossSum / double(state.position) : 0.0},
+                         {"learning_rate", state.learningRate},
+                         {"file", tensorFileName},
+                         {"file_bytes", manifest.fileBytes},
+                         {"file_xxh3", manifest.fileHash}};
+  json["manifest_xxh3"] = hashOfText(json);
+  return json.dump(2) + "\n";
+}
+
+Result<Manifest> manifestFromJson(const std::string &text, const std::string &path) {
+  auto damaged = [&](const std::string &what) {
+    return Status::error(ErrorKind::badInput, "{}: {}; this checkpoint cannot be used", path, what);
+  };
+  nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object())
+    return damaged("is not whole JSON");
+  try {
+    if (json.at("format") != formatName)
+      return damaged("is not the manifest of a checkpoint");
+    if (json.at("version") != formatVersion)
+      return damaged(fmt::format("has format version {}, expected {}", json.at("version").dump(), formatVersion));
+    std::string hash = json.at("manifest_xxh3").get<std::string>();
+    nlohmann::json rest = json;
+    rest.erase("manifest_xxh3");
+    if (hashOfText(rest) != hash)
+      return damaged("was altered: its hash differs");
+    if (json.at("rng") != generatorName)
+      return damaged(fmt::format("was made with generator {}, expected {}", json.at("rng").dump(), generatorName));
+    Manifest manifest;
+    TrainingState &state = manifest.state;
+    json.at("model").get_to(state.model);
+    json.at("step").get_to(state.step);
+    json.at("epoch").get_to(state.epoch);
+    json.at("position").get_to(state.position);
+    json.at("seed").get_to(state.seed);
+    json.at("samples").get_to(state.numSamples);
+    json.at("shuffle").get_to(state.shuffle);
+    json.at("loss_sum").get_to(state.lossSum);
+    json.at("learning_rate").get_to(state.learningRate);
+    json.at("file_bytes").get_to(manifest.fileBytes);
+    json.at("file_xxh3").get_to(manifest.fileHash);
+    if (state.step < 0 || state.epoch < 0 || state.position < 0)
+      return damaged("has a negative step, epoch or position");
+    return manifest;
+  } catch (const nlohmann::json::exception &error) {
+    return damaged(fmt::format("lacks something: {}", error.what()));
+  }
+}
+
+} // namespace dg::checkpoint

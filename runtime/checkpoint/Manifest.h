@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// manifest.json of a checkpoint: where the run stood and the hash of its tensors. A checkpoint without a whole manifest
+// does not exist.
+#pragma once
+
+#include "runtime/support/Status.h"
+
+#include <cstdint>
+#include <string>
+
+namespace dg::checkpoint {
+
+/// Everything besides tensors that a run needs to continue as if it had not stopped.
+struct TrainingState {
+  std::string model;       ///< the plan's model name
+  int64_t step = 0;        ///< steps done
+  int64_t epoch = 0;       ///< epochs done
+  int64_t position = 0;    ///< samples of the current epoch done
+  uint64_t seed = 0;       ///< of shuffles and everything else that is drawn
+  int64_t numSamples = 0;  ///< of the data set
+  std::string shuffle;     ///< as data::Shuffle::describe says it
+  double lossSum = 0;      ///< of the current epoch: sum of loss × samples
+  double learningRate = 0; ///< before its schedule
+  bool operator==(const TrainingState &) const = default;
+};
+
+struct Manifest {
+  TrainingState state;
+  uint64_t fileBytes = 0; ///< of model.safetensors
+  std::string fileHash;   ///< its xxh3-128, 32 hexadecimal digits
+};
+
+inline constexpr const char *tensorFileName = "model.safetensors";
+inline constexpr const char *manifestFileName = "manifest.json";
+
+/// The text holds its own hash too, so that a damaged manifest is not taken for a whole one.
+std::string toJson(const Manifest &manifest);
+/// Fails (badInput) on anything that toJson did not write; `path` is for the message.
+Result<Manifest> manifestFromJson(const std::string &text, const std::string &path);
+/// xxh3-128 as 32 hexadecimal digits.
+std::string hashOf(const void *data, size_t bytes);
+
+} // namespace dg::checkpoint

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks as threads with plain memory, for plans that were made by hand: enough of a run to write and read checkpoints.
+#pragma once
+
+#include "runtime/checkpoint/CheckpointWriter.h"
+
+#include <barrier>
+#include <cstring>
+#include <map>
+#include <thread>
+#include <vector>
+
+namespace dg::test {
+
+/// A value as dgc would describe it.
+inline plan::Value keptValue(const plan::Mesh &mesh, const std::string &name, uint32_t stage,
+                             std::vector<int64_t> shape, std::vector<std::string> sharding,
+                             plan::ValueKind kind = plan::ValueKind::parameter) {
+  plan::Value value;
+  value.name = name;
+  value.stage = stage;
+  value.kind = kind;
+  value.globalShape = value.shape = shape;
+  value.sharding = sharding;
+  value.bytes = sizeof(float);
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    if (int64_t parts = mesh.sizeOf(sharding[dim]); parts > 0)
+      value.shape[dim] = (shape[dim] + parts - 1) / parts;
+    value.bytes *= uint64_t(value.shape[dim]);
+  }
+  return value;
+}
+
+/// The memory of every rank of a plan: one float vector per value.
+class SimulatedRanks {
+public:
+  explicit SimulatedRanks(const plan::Plan &plan) : plan(plan), memory(size_t(plan.mesh.numRanks())) {
+    for (auto &ofRank : memory)
+      for (const plan::Value &value : plan.values)
+        ofRank.emplace_back(value.bytes / sizeof(float), -1.0f);
+  }
+
+  checkpoint::ValueData dataOf(int64_t rank) {
+    return [this, rank](plan::ValueId id) -> std::byte * {
+      if (int64_t(plan.values[id].stage) != plan.mesh.coordinatesOf(rank).pipe)
+        return nullptr;
+      return reinterpret_cast<std::byte *>(memory[size_t(rank)][id].data());
+    };
+  }
+
+  std::vector<float> &valueOf(int64_t rank, plan::ValueId id) { return memory[size_t(rank)][id]; }
+
+  /// Every rank writes, in its own thread; returns what each got.
+  std::vector<Result<std::string>> write(const std::string &directory, const checkpoint::TrainingState &state) {
+    int64_t numRanks = plan.mesh.numRanks();
+    std::barrier meet(numRanks);
+    std::vector<Status> said(size_t(numRanks), Status::ok());
+    std::vector<Result<std::string>> results(size_t(numRanks), Result<std::string>(std::string()));
+    auto run = [&](int64_t rank) {
+      auto agree = [&, rank](const Status &mine) {
+        said[size_t(rank)] = mine;
+        meet.arrive_and_wait();
+        Status worst = Status::ok();
+        for (int64_t other = numRanks; other-- > 0;)
+          if (!said[size_t(other)])
+            worst = said[size_t(other)];
+        meet.arrive_and_wait();
+        return worst;
+      };
+      auto writer = checkpoint::CheckpointWriter::create(plan, rank, directory, dataOf(rank), agree);
+      results[size_t(rank)] = writer ? writer->write(state) : Result<std::string>(writer.status());
+    };
+    std::vector<std::thread> threads;
+    for (int64_t rank = 0; rank < numRanks; ++rank)
+      threads.emplace_back(run, rank);
+    for (std::thread &thread : threads)
+      thread.join();
+    return results;
+  }
+
+private:
+  const plan::Plan &plan;
+  std::vector<std::vector<std::vector<float>>> memory;
+};
+
+} // namespace dg::test
