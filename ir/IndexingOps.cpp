@@ -1,2 +1,238 @@
 // SPDX-License-Identifier: Apache-2.0
+// Ops that read or write at places given by integers.
 #include "ir/Dialect.h"
+#include "ir/HostTensorAccess.h"
+#include "ir/ShardingRules.h"
+#include "ir/TypeInference.h"
+
+using namespace mlir;
+
+namespace dg::ir {
+
+using Gradients = FailureOr<SmallVector<Value>>;
+
+//===- What all share
+//-----------------------------------------------------------------------------------------------===//
+
+template <typename Op> static LogicalResult checkIndices(std::optional<Location> location, RankedTensorType indices) {
+  if (isa<IntegerType>(indices.getElementType()))
+    return success();
+  return reject<Op>(location, "has indices ", indices, ", expected integers");
+}
+
+/// `rows` is […, any], `indices` the same […] of integers.
+template <typename Op>
+static LogicalResult checkRows(std::optional<Location> location, RankedTensorType rows, RankedTensorType indices) {
+  if (failed(checkIndices<Op>(location, indices)))
+    return failure();
+  if (rows.getRank() >= 1 && mayBeEqual(rows.getShape().drop_back(), indices.getShape()))
+    return success();
+  return reject<Op>(location, "has rows ", rows, " and indices ", indices, ", expected one index for each row");
+}
+
+/// The index at a place, or -1 with an error where it is outside of [0, bound).
+static int64_t indexAt(Operation *op, const HostTensor &indices, int64_t place, int64_t bound) {
+  double index = indices.data[place];
+  if (index >= 0 && index < double(bound))
+    return int64_t(index);
+  op->emitOpError() << "found index " << index << " at place " << place << ", expected 0 to " << bound - 1;
+  return -1;
+}
+
+//===- EmbeddingOp
+//--------------------------------------------------------------------------------------------------===//
+
+LogicalResult EmbeddingOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                            SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  auto table = tensorOf(op.getTable()), indices = tensorOf(op.getIndices());
+  if (failed(checkIndices<EmbeddingOp>(location, indices)))
+    return failure();
+  if (table.getRank() != 2)
+    return reject<EmbeddingOp>(location, "has table ", table, ", expected [rows, width]");
+  SmallVector<int64_t> shape(indices.getShape());
+  shape.push_back(table.getDimSize(1));
+  inferred.push_back(RankedTensorType::get(shape, table.getElementType()));
+  return success();
+}
+
+Gradients EmbeddingOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  uint64_t rows = tensorOf(getTable()).getDimSize(0);
+  return SmallVector<Value>{builder.create<EmbeddingGradOp>(getLoc(), grads[0], getIndices(), rows, PlaceAttr()),
+                            Value()};
+}
+
+ShardingRule EmbeddingOp::getShardingRule() {
+  ShardingRule rule = emptyShardingRule(*this);
+  auto indices = tensorOf(getIndices());
+  for (int64_t dim = 0; dim < indices.getRank(); ++dim) {
+    int32_t factor = rule.addFactor(indices.getDimSize(dim));
+    rule.operands[1][dim].push_back(factor);
+    rule.results[0][dim].push_back(factor);
+  }
+  int32_t width = rule.addFactor(tensorOf(getTable()).getDimSize(1));
+  rule.operands[0][1].push_back(width);
+  rule.results[0].back().push_back(width);
+  return rule;
+}
+
+/// Only the rows that are read count.
+OpCost EmbeddingOp::getCost() {
+  auto result = tensorOf(getResult());
+  return {0, 2.0 * result.getNumElements() * result.getElementTypeBitWidth() / 8};
+}
+
+LogicalResult EmbeddingOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                    const RunScalars &) {
+  int64_t width = rowSize(operands[0]);
+  for (int64_t place = 0; place < operands[1].numElements(); ++place) {
+    int64_t index = indexAt(*this, operands[1], place, operands[0].shape[0]);
+    if (index < 0)
+      return failure();
+    std::copy_n(operands[0].data.begin() + index * width, width, results[0].data.begin() + place * width);
+  }
+  return success();
+}
+
+//===- EmbeddingGradOp
+//----------------------------------------------------------------------------------------------===//
+
+LogicalResult EmbeddingGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                                SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  auto grad = tensorOf(op.getGrad());
+  if (failed(checkRows<EmbeddingGradOp>(location, grad, tensorOf(op.getIndices()))))
+    return failure();
+  inferred.push_back(RankedTensorType::get({int64_t(op.getRows()), grad.getShape().back()}, grad.getElementType()));
+  return success();
+}
+
+ShardingRule EmbeddingGradOp::getShardingRule() {
+  int64_t numIndexDims = tensorOf(getIndices()).getRank();
+  ShardingRule rule = leadingRule(*this, numIndexDims, {0, 1}, {});
+  int32_t width = rule.addFactor(tensorOf(getGrad()).getShape().back());
+  rule.operands[0][numIndexDims].push_back(width);
+  rule.results[0][1].push_back(width);
+  return rule;
+}
+
+OpCost EmbeddingGradOp::getCost() {
+  return {double(tensorOf(getGrad()).getNumElements()), operandAndResultBytes(*this)};
+}
+
+LogicalResult EmbeddingGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                        const RunScalars &) {
+  int64_t width = rowSize(operands[0]);
+  for (int64_t place = 0; place < operands[1].numElements(); ++place) {
+    int64_t index = indexAt(*this, operands[1], place, results[0].shape[0]);
+    if (index < 0)
+      return failure();
+    for (int64_t i = 0; i < width; ++i)
+      results[0].data[index * width + i] += operands[0].data[place * width + i];
+  }
+  return success();
+}
+
+//===- PickOp
+//-------------------------------------------------------------------------------------------------------===//
+
+LogicalResult PickOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                       SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  auto input = tensorOf(op.getInput());
+  if (failed(checkRows<PickOp>(location, input, tensorOf(op.getIndices()))))
+    return failure();
+  inferred.push_back(RankedTensorType::get(input.getShape().drop_back(), input.getElementType()));
+  return success();
+}
+
+Gradients PickOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  uint64_t classes = tensorOf(getInput()).getShape().back();
+  return SmallVector<Value>{builder.create<PickGradOp>(getLoc(), grads[0], getIndices(), classes, PlaceAttr()),
+                            Value()};
+}
+
+ShardingRule PickOp::getShardingRule() { return leadingRule(*this, tensorOf(getIndices()).getRank(), {0, 1}, {0}); }
+
+OpCost PickOp::getCost() {
+  auto result = tensorOf(getResult());
+  return {0, 2.0 * result.getNumElements() * result.getElementTypeBitWidth() / 8};
+}
+
+LogicalResult PickOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+  int64_t classes = rowSize(operands[0]);
+  for (int64_t place = 0; place < operands[1].numElements(); ++place) {
+    int64_t index = indexAt(*this, operands[1], place, classes);
+    if (index < 0)
+      return failure();
+    results[0].data[place] = operands[0].data[place * classes + index];
+  }
+  return success();
+}
+
+//===- PickGradOp
+//---------------------------------------------------------------------------------------------------===//
+
+LogicalResult PickGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                           SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  auto grad = tensorOf(op.getGrad()), indices = tensorOf(op.getIndices());
+  if (failed(checkIndices<PickGradOp>(location, indices)))
+    return failure();
+  if (!mayBeEqual(grad.getShape(), indices.getShape()))
+    return reject<PickGradOp>(location, "has gradient ", grad, " and indices ", indices, ", expected equal shapes");
+  SmallVector<int64_t> shape(grad.getShape());
+  shape.push_back(int64_t(op.getClasses()));
+  inferred.push_back(RankedTensorType::get(shape, grad.getElementType()));
+  return success();
+}
+
+ShardingRule PickGradOp::getShardingRule() { return leadingRule(*this, tensorOf(getGrad()).getRank(), {0, 1}, {0}); }
+
+OpCost PickGradOp::getCost() { return {0, operandAndResultBytes(*this)}; }
+
+LogicalResult PickGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                   const RunScalars &) {
+  int64_t classes = rowSize(results[0]);
+  for (int64_t place = 0; place < operands[1].numElements(); ++place) {
+    int64_t index = indexAt(*this, operands[1], place, classes);
+    if (index < 0)
+      return failure();
+    results[0].data[place * classes + index] = operands[0].data[place];
+  }
+  return success();
+}
+
+//===- CorrectOp
+//----------------------------------------------------------------------------------------------------===//
+
+LogicalResult CorrectOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                          SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  auto scores = tensorOf(op.getScores());
+  if (failed(checkRows<CorrectOp>(location, scores, tensorOf(op.getIndices()))))
+    return failure();
+  inferred.push_back(RankedTensorType::get(scores.getShape().drop_back(), scores.getElementType()));
+  return success();
+}
+
+ShardingRule CorrectOp::getShardingRule() { return leadingRule(*this, tensorOf(getIndices()).getRank(), {0, 1}, {0}); }
+
+OpCost CorrectOp::getCost() { return {double(tensorOf(getScores()).getNumElements()), operandAndResultBytes(*this)}; }
+
+LogicalResult CorrectOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                  const RunScalars &) {
+  int64_t classes = rowSize(operands[0]);
+  for (int64_t place = 0; place < operands[1].numElements(); ++place) {
+    auto row = operands[0].data.begin() + place * classes;
+    results[0].data[place] = std::max_element(row, row + classes) - row == int64_t(operands[1].data[place]);
+  }
+  return success();
+}
+
+} // namespace dg::ir

@@ -24,7 +24,8 @@ def DG_ShardingRuleOp : OpInterface<"ShardingRuleOp"> {
     InterfaceMethod<[{The rule, for the op's present types.}], "::dg::ir::ShardingRule", "getShardingRule", (ins)>,
     InterfaceMethod<[{
       Rewrites attributes that hold shapes after the op's operand and result types became those of one shard.
-    }], "void", "localize", (ins "mlir::TypeRange":$resultTypes), "", "">];
+    }], "void", "localize", (ins "mlir::TypeRange":$resultTypes), "",
+    [{ (void)resultTypes; /* most ops hold no shapes */ }]>];
 }
 
 def DG_CostOp : OpInterface<"CostOp"> {

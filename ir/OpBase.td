@@ -27,7 +27,7 @@ class DG_OpBase<string mnemonic, dag inputs, dag outputs, list<Trait> traits = [
 /// A pure op that infers its types and follows the contract. Families add gradient and so on to `traits`.
 class DG_Op<string mnemonic, dag inputs, dag outputs, list<Trait> traits = []>
     : DG_OpBase<mnemonic, inputs, outputs, !listconcat(traits, [
-        Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>,
+        Pure, InferTypeOpAdaptor,
         DeclareOpInterfaceMethods<DG_ReferenceOp>])>;
 
 /// Methods named in the list are overridden by the op; those left out keep the interface's default.

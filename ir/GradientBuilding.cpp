@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small graphs that gradients, decompositions and losses build again and again.
+#include "ir/GradientBuilding.h"
+
+using namespace mlir;
+
+namespace dg::ir {
+
+Value buildReshape(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> shape) {
+  if (tensorOf(value).getShape() == shape)
+    return value;
+  return builder.create<ReshapeOp>(loc, value, shape, PlaceAttr());
+}
+
+Value buildScale(OpBuilder &builder, Location loc, Value value, double factor) {
+  return builder.create<ScaleOp>(loc, value, APFloat(factor), PlaceAttr());
+}
+
+Value sumToShape(OpBuilder &builder, Location loc, Value value, RankedTensorType target) {
+  auto type = tensorOf(value);
+  if (type.getShape() == target.getShape())
+    return value;
+  int64_t numLeading = type.getRank() - target.getRank();
+  SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(0, numLeading));
+  for (int64_t dim = numLeading; dim < type.getRank(); ++dim)
+    if (target.getDimSize(dim - numLeading) == 1 && type.getDimSize(dim) != 1)
+      dims.push_back(dim);
+  // Leading dimensions alone vanish without a reshape.
+  bool keep = int64_t(dims.size()) > numLeading;
+  Value sum = builder.create<ReduceSumOp>(loc, value, dims, keep, PlaceAttr());
+  return buildReshape(builder, loc, sum, target.getShape());
+}
+
+} // namespace dg::ir
