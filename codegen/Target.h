@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processor that kernels are generated for.
+#pragma once
+
+#include "mlir/Support/LogicalResult.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+#include <string>
+
+namespace dg::codegen {
+
+struct Target {
+  std::string name;     ///< as the user gave it: "native", "x86-64-v3", "x86-64-v4", "sapphirerapids"
+  std::string cpu;      ///< as LLVM names it: "znver3"
+  std::string features; ///< LLVM feature string: "+avx2,+fma,…"; empty: what the cpu has
+  int64_t vectorBytes = 16;
+  int64_t vectorRegisters = 16;
+
+  /// `native` asks the host for its name and features. On failure `error` says what was found and what is known.
+  static mlir::FailureOr<Target> parse(llvm::StringRef name, std::string &error);
+
+  /// The instruction sets that the objects use, by the names that cpuid checks know ("avx2", "fma", "avx512f"); a host
+  /// that lacks one of them cannot run the objects.
+  llvm::SmallVector<std::string> requiredFeatures() const;
+
+  /// Elements of 4 bytes in one vector register.
+  int64_t lanes() const { return vectorBytes / 4; }
+};
+
+} // namespace dg::codegen
