@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of several failures is the cause, and the sentence that tells it.
+#pragma once
+
+#include "runtime/launch/LocalLauncher.h"
+#include "runtime/launch/SharedBoard.h"
+
+#include <optional>
+
+namespace dg {
+
+/// How one rank's failure came to the launcher.
+struct FailureEvent {
+  enum class Kind {
+    signal,   ///< number = signal
+    exitCode, ///< number = code; the rank said nothing
+    left,     ///< ended with 0 while others waited for it
+    own,      ///< the rank's own report; number = exit code
+    peer,     ///< the rank's report of another's failure; number = exit code
+  };
+  Kind kind = Kind::signal;
+  int64_t rank = 0;
+  int number = 0;
+  std::string text;
+};
+
+/// Keeps the best explanation so far: the first that is not merely the consequence of another rank's failure.
+class FailureReport {
+public:
+  void add(FailureEvent event);
+  bool hasAny() const { return cause.has_value(); }
+  /// A rank that died or failed by itself; waiting longer would not explain it better.
+  bool isCertain() const { return cause && cause->kind != FailureEvent::Kind::peer; }
+  const FailureEvent &event() const { return *cause; }
+  /// 1, or what the rank said: 2 or 65.
+  int exitCode() const;
+
+private:
+  std::optional<FailureEvent> cause;
+};
+
+/// "training, step 17, in task 'fc1/matmul' (mlp.mlir:4:8), waiting for rank 0"
+std::string describeProgress(ProgressLine &line, const LaunchOptions &options);
+/// The whole sentence: rank, host, pid, what happened, what the rank was doing, what became of the others.
+std::string describeFailure(const FailureEvent &event, int64_t pid, SharedBoard &board, const LaunchOptions &options);
+
+} // namespace dg

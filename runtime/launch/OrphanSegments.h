@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// UCX gives a shared memory file a name for as long as it needs to size it (some 50 µs). A rank killed right then
+// leaves the file behind; this finds and removes it.
+#pragma once
+
+#include <ctime>
+
+namespace dg {
+
+/// Removes UCX's files in /dev/shm that belong to this user, were made since `since` (wall clock), and that no process
+/// has open or mapped after being a second old. Without such files, the usual case, it reads one directory; else it
+/// takes up to a second.
+void removeOrphanSegments(timespec since);
+
+} // namespace dg

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rank's side of the line to the launcher.
+#include "runtime/launch/RankContext.h"
+
+#include "runtime/launch/ControlSocket.h"
+#include "runtime/launch/SharedBoard.h"
+
+namespace dg {
+
+RankContext::RankContext(int64_t rank, SharedBoard &board, std::unique_ptr<ControlSocket> socket)
+    : self(rank), shared(board), socket(std::move(socket)) {}
+
+RankContext::~RankContext() = default;
+
+int64_t RankContext::numRanks() const { return shared.numRanks(); }
+ProgressLine &RankContext::board() { return shared.line(self); }
+bool RankContext::isShutdownRequested() const { return shared.isShutdownRequested(); }
+bool RankContext::mayStartStep(uint64_t step) { return shared.enterStep(self, step); }
+
+Result<std::vector<std::string>> RankContext::allGather(const std::string &bytes, Deadline deadline) {
+  uint64_t number = exchanges++;
+  socket->queue({.kind = FrameKind::gather, .number = number, .payload = bytes});
+  DG_RETURN_IF_ERROR(socket->sendBefore(deadline, "exchange"));
+  while (true) {
+    Result<Frame> answer = socket->takeBefore(deadline, "exchange");
+    if (!answer)
+      return answer.status();
+    if (answer->number < number)
+      continue; // of an exchange that this rank had given up
+    auto parts = unpackParts(answer->payload);
+    if (!parts || parts->size() != size_t(numRanks()))
+      return Status::error(ErrorKind::runFailed, "the launcher's answer to exchange {} is damaged", number);
+    return std::move(*parts);
+  }
+}
+
+Status RankContext::barrier(Deadline deadline) { return allGather("", deadline).status(); }
+
+void RankContext::reportFailure(const Status &status, FailureOrigin origin) {
+  if (status.isOk())
+    return;
+  socket->queue({FrameKind::failure, origin, uint64_t(status.exitCode()), status.message()});
+  (void)socket->sendBefore(deadlineIn(std::chrono::seconds(1)), "report of a failure"); // no launcher, no one to tell
+}
+
+} // namespace dg

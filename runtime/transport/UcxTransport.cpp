@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only file that knows UCX. A message's UCX tag is (sender << 48 | tag). Requests live in one block made at set-up
+// and handed to UCX with every operation, so that neither side allocates in a step; UCX's log goes to stderr, never to
+// stdout.
+#include "runtime/transport/UcxTransport.h"
+
+#include <ucp/api/ucp.h>
+#include <ucs/config/global_opts.h>
+#include <ucs/debug/debug.h>
+#include <ucs/debug/log_def.h>
+
+#include <cassert>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+namespace dg {
+namespace {
+
+constexpr uint32_t none = UINT32_MAX;
+constexpr unsigned tagBits = 48;
+
+enum class SlotState : uint8_t { free, open, done, abandoned };
+
+struct Slot {
+  SlotState state = SlotState::free;
+  bool isSend = false;
+  ucs_status_t status = UCS_OK;
+  int64_t peer = 0;
+  uint64_t tag = 0;
+  size_t bytes = 0, received = 0;
+  uint32_t nextFree = none;
+};
+
+/// UCX writes its log to stdout, where the tool's own output stands.
+ucs_log_func_rc_t logToStderr(const char *, unsigned, const char *, ucs_log_level_t level,
+                              const ucs_log_component_config_t *config, const char *format, va_list arguments) {
+  if (level > config->log_level)
+    return UCS_LOG_FUNC_RC_STOP;
+  char text[1024];
+  std::vsnprintf(text, sizeof text, format, arguments);
+  std::fprintf(stderr, "ucx: %s\n", text);
+  return UCS_LOG_FUNC_RC_STOP;
+}
+
+/// Settings that UCX keeps per process. `MODULES` spares the search for network hardware (7 ms of 15); the signal
+/// handlers would print a backtrace over the launcher's message.
+void prepareProcess() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    ucs_log_push_handler(logToStderr);
+    (void)ucs_global_opts_set_value("MODULES", "cma");
+    for (int signal : {SIGILL, SIGSEGV, SIGBUS, SIGFPE})
+      ucs_debug_disable_signal(signal);
+  });
+}
+
+Status ucxError(int64_t rank, const char *what, ucs_status_t status) {
+  return Status::error(ErrorKind::runFailed, "rank {}: UCX could not {}: {}; check that /dev/shm has space", rank, what,
+                       ucs_status_string(status));
+}
+
+class UcxTransport final : public Transport {
+public:
+  UcxTransport(int64_t rank, int64_t numRanks, UcxOptions options)
+      : self(rank), peers(numRanks), slots(options.maxRequests) {
+    for (uint32_t i = options.maxRequests; i-- > 0;) {
+      slots[i].nextFree = freeHead;
+      freeHead = i;
+    }
+  }
+
+  ~UcxTransport() override {
+    if (worker) {
+      cancelAll();
+      closeEndpoints();
+      ucp_worker_destroy(worker);
+    }
+    if (context)
+      ucp_cleanup(context);
+    std::free(requestMemory);
+  }
+
+  Status open();
+  Result<std::string> address();
+  Status connect(const std::vector<std::string> &addresses);
+
+  int64_t rank() const override { return self; }
+  int64_t numRanks() const override { return peers; }
+
+  Request startSend(int64_t peer, uint64_t tag, const void *data, size_t bytes) override {
+    uint32_t index = take(true, peer, tag, bytes);
+    if (index == none)
+      return none;
+    ucp_request_param_t parameters = parametersOf(index);
+    parameters.cb.send = [](void *, ucs_status_t status, void *slot) { finish(slot, status, 0); };
+    settle(index, ucp_tag_send_nbx(endpoints[size_t(peer)], data, bytes, uint64_t(self) << tagBits | tag, &parameters),
+           0);
+    return index;
+  }
+
+  Request startReceive(int64_t peer, uint64_t tag, void *data, size_t bytes) override {
+    uint32_t index = take(false, peer, tag, bytes);
+    if (index == none)
+      return none;
+    ucp_tag_recv_info_t info = {};
+    ucp_request_param_t parameters = parametersOf(index);
+    parameters.op_attr_mask |= UCP_OP_ATTR_FIELD_RECV_INFO;
+    parameters.recv_info.tag_info = &info;
+    parameters.cb.recv = [](void *, ucs_status_t status, const ucp_tag_recv_info_t *info, void *slot) {
+      finish(slot, status, info->length);
+    };
+    ucs_status_ptr_t started =
+        ucp_tag_recv_nbx(worker, data, bytes, uint64_t(peer) << tagBits | tag, UINT64_MAX, &parameters);
+    settle(index, started, info.length);
+    return index;
+  }
+
+  Progress test(Request request) override {
+    if (request == none)
+      return Progress::failed; // lastFailure was written when it was refused
+    Slot &slot = slots[request];
+    assert(slot.state != SlotState::free && "a request is tested again after its end");
+    if (slot.state == SlotState::open) {
+      ucp_worker_progress(worker);
+      if (slot.state == SlotState::open)
+        return Progress::pending;
+    }
+    bool isWhole = slot.isSend || slot.received == slot.bytes;
+    bool isDone = slot.status == UCS_OK && isWhole;
+    if (!isDone)
+      lastFailure = describe(slot);
+    release(request);
+    return isDone ? Progress::done : Progress::failed;
+  }
+
+  Status failure() const override { return lastFailure; }
+
+  /// Receives are cancelled. UCX cannot take a send back: its slot stays taken until the worker is destroyed, and a
+  /// peer that still asks for the data reads whatever the buffer then holds.
+  void cancelAll() override {
+    for (uint32_t i = 0; i < slots.size(); ++i) {
+      Slot &slot = slots[i];
+      if (slot.state == SlotState::open) {
+        slot.state = SlotState::abandoned;
+        ucp_request_cancel(worker, memoryOf(i));
+      } else if (slot.state == SlotState::done) {
+        release(i);
+      }
+    }
+    for (int i = 0; i < 100; ++i)
+      ucp_worker_progress(worker);
+  }
+
+private:
+  static const char *verb(const Slot &slot) { return slot.isSend ? "send to" : "receive from"; }
+  void *memoryOf(uint32_t index) const { return requestMemory + requestStride * (index + 1); }
+
+  /// A free slot, or none with the reason in lastFailure.
+  uint32_t take(bool isSend, int64_t peer, uint64_t tag, size_t bytes) {
+    Slot wanted = {.state = SlotState::open, .isSend = isSend, .peer = peer, .tag = tag, .bytes = bytes};
+    if (peer < 0 || peer >= peers || tag > maxTag) {
+      lastFailure = Status::error(ErrorKind::runFailed,
+                                  "rank {}: {} rank {}, tag {:#x}: expected a rank below {} and a tag up to {:#x}",
+                                  self, verb(wanted), peer, tag, peers, maxTag);
+      return none;
+    }
+    if (freeHead == none) {
+      lastFailure =
+          Status::error(ErrorKind::runFailed,
+                        "rank {}: {} rank {} (tag {:#x}): all {} requests are open; make the transport with more", self,
+                        verb(wanted), peer, tag, slots.size());
+      return none;
+    }
+    uint32_t index = freeHead;
+    freeHead = slots[index].nextFree;
+    slots[index] = wanted;
+    return index;
+  }
+
+  void release(uint32_t index) {
+    slots[index].state = SlotState::free;
+    slots[index].nextFree = freeHead;
+    freeHead = index;
+  }
+
+  ucp_request_param_t parametersOf(uint32_t index) {
+    ucp_request_param_t parameters = {};
+    parameters.op_attr_mask = UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                              UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+    parameters.request = memoryOf(index);
+    parameters.user_data = &slots[index];
+    parameters.memory_type = UCS_MEMORY_TYPE_HOST;
+    return parameters;
+  }
+
+  /// What UCX calls when an operation ends later than it began.
+  static void finish(void *slotPointer, ucs_status_t status, size_t received) {
+    Slot &slot = *static_cast<Slot *>(slotPointer);
+    if (slot.state == SlotState::abandoned)
+      return;
+    slot.status = status;
+    slot.received = received;
+    slot.state = SlotState::done;
+  }
+
+  /// An operation that ended at once has no callback.
+  void settle(uint32_t index, ucs_status_ptr_t started, size_t received) {
+    if (UCS_PTR_IS_PTR(started))
+      return;
+    slots[index].status = UCS_PTR_STATUS(started);
+    slots[index].received = received;
+    slots[index].state = SlotState::done;
+  }
+
+  Status describe(const Slot &slot) const {
+    if (slot.status == UCS_OK)
+      return Status::error(ErrorKind::runFailed,
+                           "rank {}: {} rank {} (tag {:#x}): found a message of {} bytes, expected {}", self,
+                           verb(slot), slot.peer, slot.tag, slot.received, slot.bytes);
+    if (slot.status == UCS_ERR_MESSAGE_TRUNCATED)
+      return Status::error(ErrorKind::runFailed,
+                           "rank {}: {} rank {} (tag {:#x}): found a message of more bytes than the {} expected", self,
+                           verb(slot), slot.peer, slot.tag, slot.bytes);
+    return Status::error(ErrorKind::runFailed,
+                         "rank {}: {} rank {} (tag {:#x}, {} bytes): UCX says: {}; the peer may be gone", self,
+                         verb(slot), slot.peer, slot.tag, slot.bytes, ucs_status_string(slot.status));
+  }
+
+  /// Orderly while the peers live; gives up after a second when they do not.
+  void closeEndpoints() {
+    auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    for (ucp_ep_h endpoint : endpoints) {
+      ucp_request_param_t parameters = {};
+      ucs_status_ptr_t closing = ucp_ep_close_nbx(endpoint, &parameters);
+      if (!UCS_PTR_IS_PTR(closing))
+        continue;
+      while (ucp_request_check_status(closing) == UCS_INPROGRESS && std::chrono::steady_clock::now() < limit)
+        ucp_worker_progress(worker);
+      ucp_request_free(closing);
+    }
+    endpoints.clear();
+  }
+
+  int64_t self, peers;
+  ucp_context_h context = nullptr;
+  ucp_worker_h worker = nullptr;
+  std::vector<ucp_ep_h> endpoints;
+  std::vector<Slot> slots;
+  uint32_t freeHead = none;
+  char *requestMemory = nullptr; ///< UCX keeps its part of a request in the bytes *before* the pointer it is given
+  size_t requestStride = 0;
+  Status lastFailure = Status::ok();
+};
+
+Status UcxTransport::open() {
+  prepareProcess();
+  ucp_config_t *config = nullptr;
+  if (ucs_status_t status = ucp_config_read(nullptr, nullptr, &config); status != UCS_OK)
+    return ucxError(self, "read its configuration", status);
+  // posix: mapped memory for small messages, its files unlinked as soon as they are open. cma: one copy for large ones.
+  // sysv segments outlive a killed process, so they stay out. Fewer buffers a segment: it is made in 0.1 ms instead
+  // of 1.
+  for (auto [name, value] : {std::pair("TLS", "posix,cma,self"), std::pair("POSIX_USE_PROC_LINK", "y"),
+                             std::pair("POSIX_RX_BUFS_GROW", "64")})
+    if (ucs_status_t status = ucp_config_modify(config, name, value); status != UCS_OK) {
+      ucp_config_release(config);
+      return ucxError(self, "take the setting of its transports", status);
+    }
+  ucp_params_t parameters = {};
+  parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
+  parameters.features = UCP_FEATURE_TAG;
+  parameters.estimated_num_eps = size_t(peers);
+  ucs_status_t status = ucp_init(&parameters, config, &context);
+  ucp_config_release(config);
+  if (status != UCS_OK)
+    return ucxError(self, "start", status);
+
+  ucp_context_attr_t attributes = {};
+  attributes.field_mask = UCP_ATTR_FIELD_REQUEST_SIZE;
+  if (status = ucp_context_query(context, &attributes); status != UCS_OK)
+    return ucxError(self, "tell the size of a request", status);
+  requestStride = (attributes.request_size + 63) / 64 * 64;
+  requestMemory = static_cast<char *>(std::aligned_alloc(64, requestStride * (slots.size() + 1)));
+  if (!requestMemory)
+    return Status::error(ErrorKind::runFailed, "rank {}: no memory for {} requests", self, slots.size());
+
+  ucp_worker_params_t workerParameters = {};
+  workerParameters.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  workerParameters.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  if (status = ucp_worker_create(context, &workerParameters, &worker); status != UCS_OK) {
+    worker = nullptr;
+    return ucxError(self, "open a worker", status);
+  }
+  return Status::ok();
+}
+
+Result<std::string> UcxTransport::address() {
+  ucp_address_t *bytes = nullptr;
+  size_t size = 0;
+  if (ucs_status_t status = ucp_worker_get_address(worker, &bytes, &size); status != UCS_OK)
+    return ucxError(self, "tell its address", status);
+  std::string copy(reinterpret_cast<const char *>(bytes), size);
+  ucp_worker_release_address(worker, bytes);
+  return copy;
+}
+
+Status UcxTransport::connect(const std::vector<std::string> &addresses) {
+  if (addresses.size() != size_t(peers))
+    return Status::error(ErrorKind::runFailed, "rank {}: the exchange gave {} addresses, expected {}", self,
+                         addresses.size(), peers);
+  for (size_t peer = 0; peer < addresses.size(); ++peer) {
+    if (addresses[peer].empty())
+      return Status::error(ErrorKind::runFailed, "rank {}: the address of rank {} is empty", self, peer);
+    ucp_ep_params_t parameters = {};
+    parameters.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+    parameters.address = reinterpret_cast<const ucp_address_t *>(addresses[peer].data());
+    ucp_ep_h endpoint = nullptr;
+    if (ucs_status_t status = ucp_ep_create(worker, &parameters, &endpoint); status != UCS_OK)
+      return Status::error(
+          ErrorKind::runFailed,
+          "rank {}: UCX could not connect to rank {}: {}; are both on this host and in one pid namespace?", self, peer,
+          ucs_status_string(status));
+    endpoints.push_back(endpoint);
+  }
+  return Status::ok();
+}
+
+} // namespace
+
+Result<std::unique_ptr<Transport>> makeUcxTransport(int64_t rank, int64_t numRanks, const AddressExchange &exchange,
+                                                    UcxOptions options) {
+  if (rank < 0 || rank >= numRanks || numRanks > maxRanks)
+    return Status::error(ErrorKind::usage, "rank {} of {}: expected 0 <= rank < number of ranks <= {}", rank, numRanks,
+                         maxRanks);
+  auto transport = std::make_unique<UcxTransport>(rank, numRanks, options);
+  DG_RETURN_IF_ERROR(transport->open());
+  Result<std::string> mine = transport->address();
+  if (!mine)
+    return mine.status();
+  Result<std::vector<std::string>> all = exchange(*mine);
+  if (!all)
+    return all.status();
+  DG_RETURN_IF_ERROR(transport->connect(*all));
+  // No one leaves before everyone has mapped everyone's memory.
+  if (Result<std::vector<std::string>> met = exchange(""); !met)
+    return met.status();
+  return std::unique_ptr<Transport>(std::move(transport));
+}
+
+} // namespace dg

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that every collective gives, over every transport, group size and route, bit for bit what a plain loop over
+// the ranks' inputs in group order gives.
+#include "tests/conformance/Ranks.h"
+
+#include "runtime/support/CounterRandom.h"
+#include "runtime/transport/Collectives.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+using namespace dg;
+using namespace dg::test;
+using plan::DType;
+
+namespace {
+
+struct Case {
+  Kind kind;
+  int64_t groupSize;
+};
+
+class CollectivesTest : public testing::TestWithParam<Case> {
+protected:
+  std::string run(const Body &body) { return runRanks(GetParam().kind, GetParam().groupSize, body); }
+};
+
+std::vector<Case> allCases() {
+  std::vector<Case> cases;
+  for (Kind kind : {Kind::inProcess, Kind::ucxThreads})
+    for (int64_t size = 1; size <= 5; ++size)
+      cases.push_back({kind, size});
+  cases.push_back({Kind::ucxProcesses, 2});
+  cases.push_back({Kind::ucxProcesses, 3});
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CollectivesTest, testing::ValuesIn(allCases()), [](const auto &info) {
+  return fmt::format("{}{}", nameOf(info.param.kind), info.param.groupSize);
+});
+
+/// The ranks in another order than their numbers: 1, 2, …, 0.
+Group rotated(Transport &transport) {
+  Group group;
+  for (int64_t i = 0; i < transport.numRanks(); ++i) {
+    group.ranks.push_back((i + 1) % transport.numRanks());
+    if (group.ranks.back() == transport.rank())
+      group.self = size_t(i);
+  }
+  return group;
+}
+
+/// What group member `member` contributes; magnitudes differ, so that another order of addition gives other bits.
+template <typename T> std::vector<T> inputOf(size_t member, size_t count, uint64_t round) {
+  std::vector<T> values(count);
+  uint64_t stream = streamOf("input") + member;
+  for (size_t i = 0; i < count; ++i) {
+    auto words = philox(round + 1, stream, i);
+    if constexpr (std::is_floating_point_v<T>)
+      values[i] = T(double(int32_t(words[0])) * std::ldexp(1.0, int(words[1] % 24) - 40));
+    else
+      values[i] = T(uint64_t(words[0]) << 32 | words[1]);
+  }
+  return values;
+}
+
+/// ((g0 + g1) + g2) + …
+template <typename T> std::vector<T> sumOf(size_t groupSize, size_t count, uint64_t round) {
+  std::vector<T> sum = inputOf<T>(0, count, round);
+  for (size_t member = 1; member < groupSize; ++member) {
+    std::vector<T> next = inputOf<T>(member, count, round);
+    for (size_t i = 0; i < count; ++i)
+      sum[i] = std::is_floating_point_v<T> ? sum[i] + next[i] : T(uint64_t(sum[i]) + uint64_t(next[i]));
+  }
+  return sum;
+}
+
+std::string runOnce(Communication &communication, void *input, void *output) {
+  auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  communication.start(input, output);
+  while (true) {
+    Progress progress = communication.poll();
+    if (progress == Progress::done)
+      return "";
+    if (progress == Progress::failed)
+      return communication.failure().message();
+    if (std::chrono::steady_clock::now() > limit)
+      return "waits for " + communication.waitsFor();
+    std::this_thread::yield();
+  }
+}
+
+template <typename T> bool isSame(const std::vector<T> &a, const std::vector<T> &b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+template <typename T> std::string checkAllReduce(Transport &transport, DType type, size_t count, AllReduceRoute route) {
+  Group group = rotated(transport);
+  auto communication = makeAllReduce(transport, group, 0x70000, type, count, route);
+  for (uint64_t round = 0; round < 3; ++round) {
+    std::vector<T> data = inputOf<T>(group.self, count, round), output(count), original = data;
+    bool isInPlace = round != 1;
+    auto text = runOnce(*communication, data.data(), isInPlace ? data.data() : output.data());
+    if (!text.empty())
+      return text;
+    if (!isSame(isInPlace ? data : output, sumOf<T>(group.ranks.size(), count, round)))
+      return fmt::format("{} of {}, route {}, round {}: other bits", plan::nameOf(type), count, int(route), round);
+    if (!isInPlace && !isSame(data, original))
+      return "the input was changed";
+  }
+  return "";
+}
+
+TEST_P(CollectivesTest, allReduce) {
+  EXPECT_EQ("", run([](Transport &transport) {
+              std::string text;
+              for (size_t count : {0, 1, 7, 64, 1000, 4096, 4097, 33333})
+                for (AllReduceRoute route :
+                     {AllReduceRoute::bySize, AllReduceRoute::direct, AllReduceRoute::scattered}) {
+                  text += checkAllReduce<float>(transport, DType::f32, count, route);
+                  text += checkAllReduce<double>(transport, DType::f64, count, route);
+                  text += checkAllReduce<int64_t>(transport, DType::i64, count, route);
+                  text += checkAllReduce<int32_t>(transport, DType::i32, count, route);
+                }
+              return text;
+            }));
+}
+
+TEST_P(CollectivesTest, allReduceOfMegabytes) {
+  EXPECT_EQ("", run([](Transport &transport) {
+              return checkAllReduce<float>(transport, DType::f32, (size_t(8) << 20) / 4 + 3, AllReduceRoute::bySize);
+            }));
+}
+
+// bf16 and f16 of small integers have exact sums, so the oracle is an integer.
+TEST_P(CollectivesTest, allReduceOfHalves) {
+  EXPECT_EQ("", run([](Transport &transport) -> std::string {
+              Group group = rotated(transport);
+              size_t n = group.ranks.size();
+              for (AllReduceRoute route : {AllReduceRoute::direct, AllReduceRoute::scattered}) {
+                std::vector<_Float16> half(500, _Float16(float(group.self + 1)));
+                std::vector<uint16_t> brain(500, uint16_t(0x3f80)); // 1.0
+                auto text = runOnce(*makeAllReduce(transport, group, 0x10000, DType::f16, 500, route), half.data(),
+                                    half.data());
+                text += runOnce(*makeAllReduce(transport, group, 0x20000, DType::bf16, 500, route), brain.data(),
+                                brain.data());
+                if (!text.empty())
+                  return text;
+                float count = float(n);
+                uint32_t bits;
+                std::memcpy(&bits, &count, 4);
+                for (size_t i = 0; i < 500; ++i)
+                  if (float(half[i]) != float(n * (n + 1) / 2) || brain[i] != bits >> 16)
+                    return fmt::format("element {}: f16 {}, bf16 {:#x}", i, float(half[i]), brain[i]);
+              }
+              return "";
+            }));
+}
+
+TEST_P(CollectivesTest, allGather) {
+  EXPECT_EQ("", run([](Transport &transport) -> std::string {
+              Group group = rotated(transport);
+              size_t n = group.ranks.size();
+              for (BlockShape shape : {BlockShape{1, 0}, {1, 1}, {1, 5000}, {7, 3}, {16, 4099}, {0, 5}, {1, 300000}}) {
+                auto communication = makeAllGather(transport, group, 0x30000, DType::f32, shape);
+                size_t block = shape.outer * shape.inner;
+                std::vector<float> wanted(n * block);
+                for (size_t member = 0; member < n; ++member) {
+                  std::vector<float> part = inputOf<float>(member, block, 0);
+                  for (size_t row = 0; row < shape.outer; ++row)
+                    for (size_t i = 0; i < shape.inner; ++i)
+                      wanted[(row * n + member) * shape.inner + i] = part[row * shape.inner + i];
+                }
+                for (int round = 0; round < 3; ++round) {
+                  std::vector<float> input = inputOf<float>(group.self, block, 0), output(n * block);
+                  float *from = input.data();
+                  if (round == 2 && shape.outer == 1) { // in place: the input is this rank's block of the output
+                    from = output.data() + group.self * block;
+                    std::copy(input.begin(), input.end(), from);
+                  }
+                  if (auto text = runOnce(*communication, from, output.data()); !text.empty())
+                    return text;
+                  if (!isSame(output, wanted))
+                    return fmt::format("{} x {}, round {}: other bits", shape.outer, shape.inner, round);
+                }
+              }
+              return "";
+            }));
+}
+
+TEST_P(CollectivesTest, reduceScatter) {
+  EXPECT_EQ("", run([](Transport &transport) -> std::string {
+              Group group = rotated(transport);
+              size_t n = group.ranks.size();
+              for (BlockShape shape : {BlockShape{1, 0}, {1, 1}, {1, 5000}, {7, 3}, {16, 4099}, {1, 300000}}) {
+                auto communication = makeReduceScatter(transport, group, 0x40000, DType::f64, shape);
+                size_t whole = shape.outer * n * shape.inner;
+                std::vector<double> sum = sumOf<double>(n, whole, 4), wanted(shape.outer * shape.inner);
+                for (size_t row = 0; row < shape.outer; ++row)
+                  for (size_t i = 0; i < shape.inner; ++i)
+                    wanted[row * shape.inner + i] = sum[(row * n + group.self) * shape.inner + i];
+                for (int round = 0; round < 3; ++round) {
+                  std::vector<double> input = inputOf<double>(group.self, whole, 4), output(wanted.size());
+                  bool isInPlace = round == 1;
+                  if (auto text = runOnce(*communication, input.data(), isInPlace ? input.data() : output.data());
+                      !text.empty())
+                    return text;
+                  if (isInPlace)
+                    output.assign(input.begin(), input.begin() + int64_t(wanted.size()));
+                  if (!isSame(output, wanted))
+                    return fmt::format("{} x {}, round {}: other bits", shape.outer, shape.inner, round);
+                }
+              }
+              return "";
+            }));
+}
+
+TEST_P(CollectivesTest, broadcastFromEveryRoot) {
+  EXPECT_EQ("", run([](Transport &transport) -> std::string {
+              Group group = rotated(transport);
+              for (size_t root = 0; root < group.ranks.size(); ++root)
+                for (size_t count : {0, 1, 4097, 700000}) {
+                  auto communication = makeBroadcast(transport, group, 0x50000, DType::f32, count, root);
+                  for (int round = 0; round < 2; ++round) {
+                    std::vector<float> data = inputOf<float>(group.self, count, 0), output(count);
+                    bool isInPlace = round == 0;
+                    auto text = runOnce(*communication, data.data(), isInPlace ? data.data() : output.data());
+                    if (!text.empty())
+                      return text;
+                    if (!isSame(isInPlace ? data : output, inputOf<float>(root, count, 0)))
+                      return fmt::format("{} from {}: other bits", count, root);
+                  }
+                }
+              return "";
+            }));
+}
+
+// One prepared all-reduce of each route runs a hundred times while ranks drift apart, and sums each round's own data.
+TEST_P(CollectivesTest, restartsAHundredTimes) {
+  EXPECT_EQ("", run([](Transport &transport) -> std::string {
+              Group group = rotated(transport);
+              auto direct = makeAllReduce(transport, group, 0x10000, DType::f32, 100, AllReduceRoute::direct);
+              auto scattered = makeAllReduce(transport, group, 0x20000, DType::f32, 5000, AllReduceRoute::scattered);
+              for (uint64_t round = 0; round < 100; ++round) {
+                std::vector<float> small = inputOf<float>(group.self, 100, round);
+                std::vector<float> large = inputOf<float>(group.self, 5000, round);
+                direct->start(small.data(), small.data());
+                if (auto text = runOnce(*scattered, large.data(), large.data()); !text.empty())
+                  return text;
+                Progress progress;
+                while ((progress = direct->poll()) == Progress::pending)
+                  std::this_thread::yield();
+                if (progress == Progress::failed)
+                  return direct->failure().message();
+                if (!isSame(small, sumOf<float>(group.ranks.size(), 100, round)) ||
+                    !isSame(large, sumOf<float>(group.ranks.size(), 5000, round)))
+                  return fmt::format("round {}: other bits", round);
+              }
+              return "";
+            }));
+}
+
+TEST_P(CollectivesTest, sendAndReceiveAroundARing) {
+  EXPECT_EQ("", run([](Transport &transport) -> std::string {
+              int64_t n = transport.numRanks(), next = (transport.rank() + 1) % n,
+                      previous = (transport.rank() + n - 1) % n;
+              for (size_t bytes : {0, 8, 100000}) {
+                std::vector<char> sent(bytes, char(transport.rank())), got(bytes, 'x');
+                auto send = makeSend(transport, next, 0x60000, bytes);
+                auto receive = makeReceive(transport, previous, 0x60000, bytes);
+                for (int round = 0; round < 3; ++round) {
+                  send->start(sent.data(), nullptr);
+                  auto text = runOnce(*receive, nullptr, got.data());
+                  while (text.empty() && send->poll() == Progress::pending)
+                    std::this_thread::yield();
+                  if (!text.empty() || got != std::vector<char>(bytes, char(previous)))
+                    return "round " + std::to_string(round) + ": " + text;
+                }
+              }
+              return "";
+            }));
+}
+
+// A collective that cannot end says for whom it waits, and one whose type has no sum says so.
+TEST(CollectiveFailures, nameTheRank) {
+  EXPECT_EQ("", runRanks(Kind::inProcess, 3, [](Transport &transport) -> std::string {
+              Group group = {{0, 1, 2}, size_t(transport.rank())};
+              float value = 1;
+              auto noSum = makeAllReduce(transport, group, 0x10000, DType::i1, 1);
+              noSum->start(&value, &value);
+              if (noSum->poll() != Progress::failed || noSum->failure().message().find("i1") == std::string::npos)
+                return "i1 was summed";
+              if (transport.rank() == 2)
+                return ""; // never comes
+              auto communication = makeAllReduce(transport, group, 0x20000, DType::f32, 1);
+              communication->start(&value, &value);
+              while (communication->poll() == Progress::pending && communication->waitsFor() != "rank 2")
+                std::this_thread::yield();
+              transport.cancelAll();
+              return "";
+            }));
+}
+
+// A peer that disagrees on the size is a failure that names the rank and both sizes.
+TEST(CollectiveFailures, nameOtherSizes) {
+  EXPECT_EQ("", runRanks(Kind::inProcess, 2, [](Transport &transport) -> std::string {
+              Group group = {{0, 1}, size_t(transport.rank())};
+              std::vector<float> data(8);
+              auto communication = makeAllReduce(transport, group, 0x10000, DType::f32, transport.rank() == 0 ? 4 : 8);
+              auto text = runOnce(*communication, data.data(), data.data());
+              auto wanted = transport.rank() == 0 ? "found a message of 32 bytes, expected 16"
+                                                  : "found a message of 16 bytes, expected 32";
+              return text.find(wanted) == std::string::npos ? "said: " + text : "";
+            }));
+}
+
+} // namespace
