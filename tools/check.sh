@@ -105,6 +105,11 @@ run_tests() {
   passed=$((passed + run_passed)) failed=$((failed + run_failed)) skipped=$((skipped + run_skipped))
 }
 
+# Leaves the folder of the instrumented oneTBB in $reports/tbb, or nothing where it cannot be made.
+prepare_tsan_tbb() {
+  tools/tsan-tbb.sh >"$reports/tbb" || : >"$reports/tbb"
+}
+
 check_format() {
   git ls-files -z -- '*.cpp' '*.h' | xargs -0 -r clang-format-19 --dry-run -Werror
 }
@@ -140,7 +145,9 @@ else
   skip "tests release" "the build failed"
 fi
 
-if tbb=$(tools/tsan-tbb.sh); then
+part "oneTBB for tsan" prepare_tsan_tbb
+tbb=$(cat "$reports/tbb")
+if [[ -n $tbb ]]; then
   if part "build tsan" build tsan "-DCMAKE_PREFIX_PATH=$tbb"; then
     passed=$((passed + 1))
     TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp" \
