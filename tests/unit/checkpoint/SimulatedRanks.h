@@ -55,7 +55,8 @@ public:
     int64_t numRanks = plan.mesh.numRanks();
     std::barrier meet(numRanks);
     std::vector<Status> said(size_t(numRanks), Status::ok());
-    std::vector<Result<std::string>> results(size_t(numRanks), Result<std::string>(std::string()));
+    Result<std::string> nothing = std::string();
+    std::vector<Result<std::string>> results(size_t(numRanks), nothing);
     auto run = [&](int64_t rank) {
       auto agree = [&, rank](const Status &mine) {
         said[size_t(rank)] = mine;
