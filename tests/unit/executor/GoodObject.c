@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An object as dgc makes them: the ABI version and a kernel. */
+#include "runtime/abi/KernelAbi.h"
+
+const uint32_t dg_abi_version = DG_ABI_VERSION;
+
+void add_one(void *const *buffers, const dg_scalars *scalars, uint32_t tile) {
+  const float *input = (const float *)buffers[0];
+  float *output = (float *)buffers[1];
+  output[tile] = input[tile] + 1.0f + scalars->lr;
+}

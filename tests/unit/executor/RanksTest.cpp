@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that executors of several ranks, each in its own thread over the in-process transport, compute what one rank
+// would: collectives, pipelines whose buffers are fewer than the micro-batches, and the words of a missed deadline.
+#include "runtime/transport/InProcessTransport.h"
+#include "tests/unit/executor/TestPlan.h"
+
+#include <gtest/gtest.h>
+#include <thread>
+
+namespace dg {
+namespace {
+
+using plan::ChunkId;
+using plan::TaskId;
+using plan::TaskKind;
+using plan::ValueId;
+using test::floatsOf;
+using test::PlanMaker;
+
+constexpr size_t count = 1000;
+
+float *floats(void *buffer) { return static_cast<float *>(buffer); }
+
+void timesThree(void *const *buffers, const dg_scalars *, uint32_t tile) {
+  for (size_t i = tile * count / 4; i < (tile + 1) * count / 4; ++i)
+    floats(buffers[1])[i] = floats(buffers[0])[i] * 3;
+}
+void plusOne(void *const *buffers, const dg_scalars *, uint32_t) {
+  for (size_t i = 0; i < count; ++i)
+    floats(buffers[1])[i] = floats(buffers[0])[i] + 1;
+}
+void accumulate(void *const *buffers, const dg_scalars *, uint32_t) {
+  for (size_t i = 0; i < count; ++i)
+    floats(buffers[1])[i] = floats(buffers[1])[i] * 2 + floats(buffers[0])[i];
+}
+
+test::TableLibrary testLibrary() {
+  return test::TableLibrary({{"times_three", timesThree}, {"plus_one", plusOne}, {"accumulate", accumulate}});
+}
+
+/// Runs `body(executor, rank)` for every rank of the plan, each in its own thread.
+void runRanks(const plan::Plan &plan, uint32_t threads, const std::function<void(Executor &, int64_t)> &body) {
+  test::TableLibrary library = testLibrary();
+  auto transports = makeInProcessTransports(plan.mesh.numRanks());
+  std::vector<std::thread> ranks;
+  for (int64_t rank = 0; rank < plan.mesh.numRanks(); ++rank)
+    ranks.emplace_back([&, rank] {
+      ExecutorOptions options;
+      options.threads = threads;
+      auto executor =
+          Executor::create(plan, plan.mesh.coordinatesOf(rank), library, transports[size_t(rank)].get(), options);
+      ASSERT_TRUE(executor) << executor.status().message();
+      body(**executor, rank);
+    });
+  for (std::thread &rank : ranks)
+    rank.join();
+}
+
+class RanksTest : public testing::TestWithParam<uint32_t> {};
+
+/// Every collective over data=4 of a data=4, tensor=2 mesh, so that groups are not ranks 0…3.
+TEST_P(RanksTest, collectives) {
+  PlanMaker maker(1, 4, 2);
+  ValueId x = maker.addValue("x", {4, 6}), y = maker.addValue("y", {2, 3}), all = maker.addValue("all", {2, 12}),
+          part = maker.addValue("part", {2, 12}), mine = maker.addValue("mine", {2, 3}),
+          root = maker.addValue("root", {5}), cut = maker.addValue("cut", {1, 6}), odd = maker.addValue("odd", {2, 6});
+  ChunkId chunk = maker.addChunk();
+  uint32_t channel = 0;
+  auto collective = [&](TaskKind kind, std::vector<ValueId> buffers, std::vector<TaskId> deps = {}) {
+    TaskId id = maker.addTask(chunk, kind, fmt::format("collective {}", channel), buffers, deps);
+    maker.plan.tasks[id].axis = "data";
+    maker.plan.tasks[id].channel = channel++;
+    return id;
+  };
+  std::vector<TaskId> started = {collective(TaskKind::allReduce, {x}), collective(TaskKind::allGather, {y, all}),
+                                 collective(TaskKind::reduceScatter, {part, mine}),
+                                 collective(TaskKind::broadcast, {root})};
+  maker.plan.tasks[started[1]].dim = maker.plan.tasks[started[2]].dim = 1;
+  maker.plan.tasks[started[3]].root = 2;
+  std::vector<TaskId> finished;
+  for (TaskId id : started)
+    finished.push_back(maker.addFinish(chunk, id));
+  TaskId slice = maker.addTask(chunk, TaskKind::slice, "slice", {x, cut}, {finished[0]});
+  maker.plan.tasks[slice].axis = "data";
+  // Two columns to a rank: the third has what is left of six, the fourth nothing.
+  TaskId uneven = maker.addTask(chunk, TaskKind::slice, "uneven", {x, odd}, {finished[0]});
+  maker.plan.tasks[uneven].axis = "tensor";
+  maker.addAction(chunk);
+
+  runRanks(maker.plan, GetParam(), [&](Executor &executor, int64_t rank) {
+    int64_t data = rank / 2, tensor = rank % 2;
+    for (int step = 1; step <= 3; ++step) {
+      for (int i = 0; i < 24; ++i) {
+        floatsOf(executor, x)[i] = float(rank * 100 + i + step);
+        floatsOf(executor, part)[i] = float(rank + i * step);
+      }
+      for (int i = 0; i < 6; ++i)
+        floatsOf(executor, y)[i] = float(rank * 10 + i);
+      for (int i = 0; i < 5; ++i)
+        floatsOf(executor, root)[i] = float(rank * step + i);
+      Status status = executor.runStep(0, test::scalarsOf(step));
+      ASSERT_TRUE(status) << status.message();
+      // Ranks of a group: tensor, tensor + 2, … + 6; their sum is 4 · tensor + 12.
+      float sumOfRanks = float(4 * tensor + 12);
+      for (int i = 0; i < 24; ++i)
+        EXPECT_EQ(floatsOf(executor, x)[i], sumOfRanks * 100 + 4 * float(i + step));
+      for (int row = 0; row < 2; ++row)
+        for (int column = 0; column < 12; ++column)
+          EXPECT_EQ(floatsOf(executor, all)[row * 12 + column],
+                    float((column / 3 * 2 + tensor) * 10 + row * 3 + column % 3));
+      for (int row = 0; row < 2; ++row)
+        for (int column = 0; column < 3; ++column)
+          EXPECT_EQ(floatsOf(executor, mine)[row * 3 + column],
+                    sumOfRanks + 4 * float((row * 12 + data * 3 + column) * step));
+      for (int i = 0; i < 5; ++i)
+        EXPECT_EQ(floatsOf(executor, root)[i], float((4 + tensor) * step + i));
+      for (int i = 0; i < 6; ++i)
+        EXPECT_EQ(floatsOf(executor, cut)[i], floatsOf(executor, x)[data * 6 + i]);
+      for (int i = 0; i < 12; ++i)
+        EXPECT_EQ(floatsOf(executor, odd)[i], floatsOf(executor, x)[tensor * 12 + i]);
+    }
+  });
+}
+
+/// Two stages: x → ·3 → stage 1 → +1 → back to stage 0 → accumulated, where the order of micro-batches counts. `slots`
+/// buffers for each sent value; `warmup` forwards before the first backward (all of them: GPipe).
+void runPipeline(uint32_t threads, uint32_t microbatches, uint32_t slots, uint32_t warmup) {
+  SCOPED_TRACE(fmt::format("{} threads, {} micro-batches, {} slots, warm-up {}", threads, microbatches, slots, warmup));
+  PlanMaker maker(2, 1, 1, microbatches);
+  ValueId x = maker.addValue("x", {count}, 0, microbatches), sent = maker.addValue("sent", {count}, 0, slots),
+          gradient = maker.addValue("gradient", {count}, 0, slots), sum = maker.addValue("sum", {count}, 0);
+  ValueId arrived = maker.addValue("arrived", {count}, 1, warmup), back = maker.addValue("back", {count}, 1, slots);
+  auto message = [&](ChunkId chunk, TaskKind kind, ValueId value, uint32_t channel, std::vector<TaskId> deps = {}) {
+    TaskId id = maker.addTask(chunk, kind, kind == TaskKind::send ? "send" : "receive", {value}, deps);
+    maker.plan.tasks[id].peerStage = 1 - maker.plan.tasks[id].stage;
+    maker.plan.tasks[id].channel = channel;
+    return id;
+  };
+  ChunkId begin = maker.addChunk(plan::Phase::begin), forward0 = maker.addChunk(),
+          backward0 = maker.addChunk(plan::Phase::backward), forward1 = maker.addChunk(plan::Phase::forward, 1),
+          backward1 = maker.addChunk(plan::Phase::backward, 1);
+  maker.addTask(begin, TaskKind::zero, "zero", {sum});
+  message(forward0, TaskKind::send, sent, 0, {maker.addKernel(forward0, "times_three", {x, sent}, {}, 4)});
+  TaskId finish = maker.addFinish(backward0, message(backward0, TaskKind::receive, gradient, 1));
+  TaskId last = maker.addKernel(backward0, "accumulate", {gradient, sum}, {finish});
+  maker.plan.tasks[last].reads.push_back(sum);
+  maker.addFinish(forward1, message(forward1, TaskKind::receive, arrived, 0));
+  message(backward1, TaskKind::send, back, 1, {maker.addKernel(backward1, "plus_one", {arrived, back})});
+
+  maker.addAction(begin);
+  for (uint32_t stage = 0; stage < 2; ++stage)
+    for (uint32_t i = 0; i < microbatches + warmup; ++i) {
+      if (i < microbatches)
+        maker.addAction(stage == 0 ? forward0 : forward1, i);
+      if (i + 1 >= warmup && i + 1 - warmup < microbatches)
+        maker.addAction(stage == 0 ? backward0 : backward1, i + 1 - warmup);
+    }
+
+  runRanks(maker.plan, threads, [&](Executor &executor, int64_t rank) {
+    for (int step = 1; step <= 4; ++step) {
+      if (rank == 0)
+        for (uint32_t m = 0; m < microbatches; ++m)
+          for (size_t i = 0; i < count; ++i)
+            floatsOf(executor, x, m)[i] = float(m * 5 + i % 97 + step);
+      Status status = executor.runStep(0, test::scalarsOf(step));
+      ASSERT_TRUE(status) << status.message();
+      if (rank == 1)
+        continue;
+      for (size_t i = 0; i < count; ++i) {
+        float expected = 0;
+        for (uint32_t m = 0; m < microbatches; ++m)
+          expected = expected * 2 + float(m * 5 + i % 97 + step) * 3 + 1;
+        ASSERT_EQ(floatsOf(executor, sum)[i], expected) << "element " << i << " of step " << step;
+      }
+    }
+  });
+}
+
+TEST_P(RanksTest, pipelines) {
+  runPipeline(GetParam(), 1, 1, 1);
+  runPipeline(GetParam(), 4, 4, 4); // GPipe, a buffer for each
+  runPipeline(GetParam(), 6, 2, 2); // 1F1B
+  runPipeline(GetParam(), 6, 1, 1); // every send is waited for before its buffer is written again
+}
+
+/// A send's bytes are used by another value later in the same chunk: it is complete before they are overwritten.
+TEST_P(RanksTest, memoryOfASendIsReused) {
+  PlanMaker maker(2);
+  ValueId x = maker.addValue("x", {count}, 0), sent = maker.addValue("sent", {count}, 0),
+          reused = maker.addValue("reused", {count}, 0);
+  maker.plan.values[reused].offset = maker.plan.values[sent].offset;
+  ValueId arrived = maker.addValue("arrived", {count}, 1);
+  ChunkId chunk0 = maker.addChunk(), chunk1 = maker.addChunk(plan::Phase::forward, 1);
+  TaskId made = maker.addKernel(chunk0, "times_three", {x, sent}, {}, 4);
+  TaskId send = maker.addTask(chunk0, TaskKind::send, "send", {sent}, {made});
+  maker.plan.tasks[send].peerStage = 1;
+  maker.addKernel(chunk0, "plus_one", {x, reused}, {send});
+  TaskId receive = maker.addTask(chunk1, TaskKind::receive, "receive", {arrived});
+  maker.plan.tasks[receive].peerStage = 0;
+  maker.addFinish(chunk1, receive);
+  maker.addAction(chunk0);
+  maker.addAction(chunk1);
+  runRanks(maker.plan, GetParam(), [&](Executor &executor, int64_t rank) {
+    for (int step = 1; step <= 20; ++step) {
+      if (rank == 0)
+        std::fill_n(floatsOf(executor, x), count, float(step));
+      Status status = executor.runStep(0, test::scalarsOf(step));
+      ASSERT_TRUE(status) << status.message();
+      if (rank == 0)
+        EXPECT_EQ(floatsOf(executor, reused)[0], float(step + 1));
+      else
+        for (size_t i = 0; i < count; ++i)
+          ASSERT_EQ(floatsOf(executor, arrived)[i], float(step * 3));
+    }
+  });
+}
+
+TEST_P(RanksTest, deadlineNamesWhoWaitsForWhom) {
+  PlanMaker maker(1, 2, 1, 3);
+  ValueId gradient = maker.addValue("grad fc1.weight", {4});
+  ChunkId chunk = maker.addChunk();
+  TaskId reduce = maker.addTask(chunk, TaskKind::allReduce, "grad fc1.weight/all_reduce", {gradient});
+  maker.plan.tasks[reduce].axis = "data";
+  maker.plan.tasks[reduce].op = "dg.all_reduce";
+  maker.plan.tasks[reduce].source = "mlp.mlir:4:8";
+  maker.addFinish(chunk, reduce);
+  maker.addAction(chunk, 2);
+  auto transports = makeInProcessTransports(2);
+  test::TableLibrary library = testLibrary();
+  ProgressLine line{};
+  ExecutorOptions options;
+  options.threads = GetParam();
+  options.timeout = std::chrono::milliseconds(100);
+  options.progress = &line;
+  auto executor = Executor::create(maker.plan, {0, 1, 0}, library, transports[1].get(), options);
+  ASSERT_TRUE(executor) << executor.status().message();
+  Status status = (*executor)->runStep(0, test::scalarsOf(17));
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.kind(), ErrorKind::runFailed);
+  EXPECT_EQ(
+      status.message(),
+      "rank 1 waited 0.1 s for rank 0 in 'grad fc1.weight/all_reduce' (dg.all_reduce, mlp.mlir:4:8), step 17, "
+      "micro-batch 2: no answer before the deadline; rank 0 has stopped, or needs longer than that for its part of "
+      "the step");
+  EXPECT_EQ(line.waitingFor.load(), 1);
+  EXPECT_EQ((*executor)->runStep(0, test::scalarsOf(18)).message(), status.message());
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, RanksTest, testing::Values(1, 2));
+
+} // namespace
+} // namespace dg
