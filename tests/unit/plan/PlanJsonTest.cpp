@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that what is written is what is read, and that no text makes the reader crash or accept a wrong plan silently.
+#include "SamplePlan.h"
+#include "runtime/plan/Plan.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+using namespace dg;
+using namespace dg::plan;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+/// The message of a plan whose document was changed by `change`; empty if it reads.
+template <typename Change> std::string messageAfter(Change change) {
+  Json document = Json::parse(toJson(plan::testing::samplePlan()));
+  change(document);
+  Result<Plan> plan = fromJson(document.dump());
+  if (!plan)
+    EXPECT_EQ(plan.status().kind(), ErrorKind::badInput);
+  return plan.status().message();
+}
+
+} // namespace
+
+TEST(PlanJson, RoundTripGivesTheSameText) {
+  std::string text = toJson(plan::testing::samplePlan());
+  Result<Plan> plan = fromJson(text);
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_EQ(toJson(*plan), text);
+  EXPECT_TRUE(verify(*plan)) << verify(*plan).message();
+}
+
+TEST(PlanJson, EveryFieldSurvives) {
+  Plan plan = plan::testing::samplePlan({.stages = 1});
+  Task &task = plan.tasks[0];
+  task.tiles = 7;
+  task.dim = 3;
+  task.root = 1;
+  task.peerStage = 0;
+  task.channel = 9;
+  task.trips = 5;
+  task.flops = 1.5e300;
+  plan.values[0].init = {Init::Kind::normal, 0.02};
+  plan.values[0].name = "a \"quoted\" </script> \xe2\x82\xac name";
+  Result<Plan> read = fromJson(toJson(plan));
+  ASSERT_TRUE(read) << read.status().message();
+  const Task &other = read->tasks[0];
+  EXPECT_EQ(std::tuple(other.tiles, other.dim, other.root, other.channel, other.trips, other.flops),
+            std::tuple(7u, 3, 1u, 9u, 5u, 1.5e300));
+  EXPECT_EQ(other.finishes, noId);
+  EXPECT_EQ(read->values[0].name, plan.values[0].name);
+  EXPECT_EQ(read->values[0].init.value, 0.02);
+}
+
+TEST(PlanJson, TopLevelKeysAreTheOnesOfTheDesign) {
+  Json document = Json::parse(toJson(plan::testing::samplePlan()));
+  std::vector<std::string> keys;
+  for (const auto &item : document.items())
+    keys.push_back(item.key());
+  EXPECT_EQ(keys, (std::vector<std::string>{"version", "model", "mesh", "programs", "ops", "values", "stages",
+                                            "schedule", "collectives", "memory", "predicted", "search"}));
+}
+
+TEST(PlanJson, MessagesNameThePath) {
+  EXPECT_EQ(messageAfter([](Json &d) { d["ops"][5]["buffers"][0] = 9999; }),
+            "plan.json: ops[5].buffers[0]: value 9999 does not exist (there are 30)");
+  EXPECT_EQ(messageAfter([](Json &d) { d["ops"][5]["kind"] = "teleport"; }).substr(0, 46),
+            "plan.json: ops[5].kind: expected one of kernel");
+  EXPECT_EQ(messageAfter([](Json &d) { d["ops"][5]["name"] = 3; }),
+            "plan.json: ops[5].name: expected a string, found 3");
+  EXPECT_EQ(messageAfter([](Json &d) { d["values"][0]["offset"] = -1; }),
+            "plan.json: values[0].offset: expected an integer from 0 to 18446744073709551615, found -1");
+  EXPECT_EQ(messageAfter([](Json &d) { d["values"][0]["stage"] = 1.5; }),
+            "plan.json: values[0].stage: expected an integer from 0 to 4294967295, found 1.5");
+  EXPECT_EQ(messageAfter([](Json &d) { d["schedule"]["train"][1][0] = {99, 0}; }),
+            "plan.json: schedule.train[1][0]: chunk 99 does not exist (there are 8)");
+  EXPECT_EQ(messageAfter([](Json &d) { d["schedule"]["train"][1][0] = {0, 0}; }),
+            "plan.json: schedule.train[1][0]: chunk 0 belongs to stage 0, not to stage 1");
+  EXPECT_EQ(messageAfter([](Json &d) { d["mesh"]["pipe"] = 0; }),
+            "plan.json: mesh.pipe: size 0, expected 1 or more and at most 16777216 ranks");
+  EXPECT_EQ(messageAfter([](Json &d) { d["predicted"]["step_ms"] = 1; }), "plan.json: predicted.step_ms: unknown key");
+  EXPECT_EQ(messageAfter([](Json &d) { d["search"].erase("gap"); }), "plan.json: search.gap: the key is missing");
+  EXPECT_EQ(messageAfter([](Json &d) { d["version"] = 2; }),
+            "plan.json: version 2, this build reads version 1; compile the job again with its dgc");
+  EXPECT_EQ(messageAfter([](Json &d) { d["stages"] = 7; }), "plan.json: stages: expected an array, found 7");
+}
+
+TEST(PlanJson, ForeignTextIsRefused) {
+  for (const std::string &text : {std::string(), std::string("hello"), std::string("[]"), std::string("{}"),
+                                  std::string("{\"version\":\"1\"}"), std::string(1, '\0'), std::string("\xff\xfe"),
+                                  std::string(1000000, '['), "{\"version\":1,\"model\":" + std::string(1000000, '[')}) {
+    Result<Plan> plan = fromJson(text);
+    ASSERT_FALSE(plan);
+    EXPECT_EQ(plan.status().kind(), ErrorKind::badInput);
+  }
+}
+
+TEST(PlanJson, EveryTruncationIsRefused) {
+  std::string text = toJson(plan::testing::samplePlan({.stages = 1, .microbatches = 1, .layers = 1}));
+  for (size_t length = 0; length < text.size(); length += 7)
+    EXPECT_FALSE(fromJson(text.substr(0, length)));
+}
+
+TEST(PlanJson, ReplacingAnyLeafNeverCrashesReaderOrVerifier) {
+  Json document = Json::parse(toJson(plan::testing::samplePlan({.layers = 1})));
+  Json flat = document.flatten();
+  const Json replacements[] = {Json(),        Json(-1),       Json(4294967295u), Json(1e308), Json("pipe"),
+                               Json::array(), Json::object(), Json(UINT64_MAX),  Json(0),     Json(1),
+                               Json(3)};
+  size_t accepted = 0, refused = 0, turn = 0;
+  for (const auto &item : flat.items())
+    for (size_t i = 0; i < 3; ++i) { // each leaf meets three of them in turn
+      Json changed = document;
+      changed[Json::json_pointer(item.key())] = replacements[turn++ % std::size(replacements)];
+      Result<Plan> plan = fromJson(changed.dump());
+      if (plan && verify(*plan))
+        ++accepted;
+      else
+        ++refused;
+    }
+  EXPECT_GT(refused, accepted);
+}
