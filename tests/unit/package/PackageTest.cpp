@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that a package gives back what was packed, and that a truncated, altered or foreign file is refused with a
+// message and never gives other bytes.
+#include "runtime/package/Package.h"
+#include "TemporaryFolder.h"
+#include "runtime/package/Manifest.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+using namespace dg;
+using namespace dg::package;
+using dg::testing::TemporaryFolder;
+
+namespace {
+
+const std::map<std::string, std::string> contents = {
+    {"plan.json", "{\"version\": 1}"}, {"train.x86-64-v3.so", std::string(5000, '\x7f')}, {"empty", ""}};
+
+Status writeSample(const std::string &path) {
+  std::vector<PackageEntry> entries;
+  for (const auto &[name, text] : contents)
+    entries.push_back(PackageEntry::ofText(name, text));
+  return writePackage(path, entries);
+}
+
+std::string readFile(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void writeFile(const std::string &path, const std::string &bytes) {
+  std::ofstream(path, std::ios::binary).write(bytes.data(), std::streamsize(bytes.size()));
+}
+
+/// Whether the package holds exactly what writeSample packed.
+bool isSample(const Package &package) {
+  if (package.entries().size() != contents.size())
+    return false;
+  for (const auto &[name, text] : contents) {
+    Result<std::string_view> found = package.text(name);
+    if (!found || *found != text)
+      return false;
+  }
+  return true;
+}
+
+std::string messageOf(const std::string &path) {
+  Result<Package> package = Package::open(path);
+  EXPECT_FALSE(package);
+  if (package)
+    return "";
+  EXPECT_EQ(package.status().kind(), ErrorKind::badInput);
+  EXPECT_EQ(package.status().message().find(path), 0u) << package.status().message();
+  return package.status().message();
+}
+
+} // namespace
+
+TEST(Package, RoundTripAlignedAndWithoutLeftovers) {
+  TemporaryFolder folder;
+  Status written = writeSample(folder / "job.dgx");
+  ASSERT_TRUE(written) << written.message();
+  EXPECT_FALSE(std::filesystem::exists(folder / "job.dgx.partial"));
+  Result<Package> package = Package::open(folder / "job.dgx");
+  ASSERT_TRUE(package) << package.status().message();
+  EXPECT_TRUE(isSample(*package));
+  EXPECT_EQ(package->toolVersion().substr(0, 3), "dg ");
+  for (const std::string &name : package->entries())
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(package->entry(name)->data()) % entryAlignment, 0u) << name;
+  EXPECT_FALSE(package->has("model.mlirbc"));
+  EXPECT_NE(package->entry("model.mlirbc").status().message().find("no entry 'model.mlirbc'"), std::string::npos);
+}
+
+TEST(Package, SpansSurviveAMove) {
+  TemporaryFolder folder;
+  ASSERT_TRUE(writeSample(folder / "job.dgx"));
+  Result<Package> package = Package::open(folder / "job.dgx");
+  ASSERT_TRUE(package);
+  Package moved = std::move(*package);
+  EXPECT_TRUE(isSample(moved));
+}
+
+TEST(Package, TheSameEntriesGiveTheSameBytes) {
+  TemporaryFolder folder;
+  ASSERT_TRUE(writeSample(folder / "a.dgx"));
+  ASSERT_TRUE(writeSample(folder / "b.dgx"));
+  EXPECT_EQ(readFile(folder / "a.dgx"), readFile(folder / "b.dgx"));
+}
+
+TEST(Package, EveryTruncationIsRefused) {
+  TemporaryFolder folder;
+  std::string path = folder / "job.dgx";
+  ASSERT_TRUE(writeSample(path));
+  for (size_t length = std::filesystem::file_size(path); length-- > 0;) {
+    ASSERT_EQ(truncate(path.c_str(), off_t(length)), 0);
+    ASSERT_FALSE(Package::open(path)) << "accepted with " << length << " bytes";
+  }
+}
+
+TEST(Package, EveryByteFlipIsRefusedOrHarmless) {
+  TemporaryFolder folder;
+  std::string path = folder / "job.dgx";
+  ASSERT_TRUE(writeSample(path));
+  std::string original = readFile(path);
+  int file = open(path.c_str(), O_RDWR);
+  ASSERT_GE(file, 0);
+  size_t refused = 0;
+  const unsigned char masks[] = {0x01, 0x80, 0xff};
+  for (size_t i = 0; i < original.size(); ++i) {
+    char flipped = char(original[i] ^ masks[i % 3]);
+    ASSERT_EQ(pwrite(file, &flipped, 1, off_t(i)), 1);
+    Result<Package> package = Package::open(path);
+    if (!package)
+      ++refused;
+    else
+      ASSERT_TRUE(isSample(*package)) << "byte " << i << " changed what is read";
+    ASSERT_EQ(pwrite(file, &original[i], 1, off_t(i)), 1);
+  }
+  close(file);
+  EXPECT_GT(refused, 5000u);
+}
+
+TEST(Package, ForeignFilesAreNamed) {
+  TemporaryFolder folder;
+  EXPECT_NE(messageOf(folder / "missing.dgx").find("cannot be opened"), std::string::npos);
+  EXPECT_NE(messageOf(folder / "").find("not a regular file"), std::string::npos);
+  writeFile(folder / "text.dgx", "module { func.func @loss() }\n");
+  EXPECT_NE(messageOf(folder / "text.dgx").find("not a DG package"), std::string::npos);
+  writeFile(folder / "empty.dgx", "");
+  messageOf(folder / "empty.dgx");
+  // The smallest zip archive: an end-of-directory record.
+  writeFile(folder / "zip.dgx", std::string("PK\x05\x06", 4) + std::string(18, '\0'));
+  EXPECT_NE(messageOf(folder / "zip.dgx").find("manifest.json"), std::string::npos);
+}
+
+TEST(Package, AnAlteredEntryIsNamed) {
+  TemporaryFolder folder;
+  std::string path = folder / "job.dgx";
+  ASSERT_TRUE(writeSample(path));
+  std::string bytes = readFile(path);
+  bytes[bytes.find("\x7f\x7f\x7f") + 100] ^= 4;
+  writeFile(path, bytes);
+  std::string message = messageOf(path);
+  EXPECT_NE(message.find("'train.x86-64-v3.so'"), std::string::npos) << message;
+  EXPECT_NE(message.find("compile it again with dgc"), std::string::npos) << message;
+}
+
+TEST(Package, APackageNeedsAPlan) {
+  TemporaryFolder folder;
+  Status status = writePackage(folder / "job.dgx", {PackageEntry::ofText("model.mlirbc", "x")});
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.message().find("without plan.json"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(folder / "job.dgx"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "job.dgx.partial"));
+}
+
+TEST(Package, AFailedWriteLeavesTheOldPackage) {
+  TemporaryFolder folder;
+  std::string path = folder / "job.dgx";
+  ASSERT_TRUE(writeSample(path));
+  std::string before = readFile(path);
+  for (const char *name : {"", "manifest.json", "../escape", "a/b"})
+    EXPECT_EQ(writePackage(path, {PackageEntry::ofText(name, "x")}).kind(), ErrorKind::usage);
+  EXPECT_EQ(writePackage(path, {PackageEntry::ofText("a", "x"), PackageEntry::ofText("a", "y")}).kind(),
+            ErrorKind::usage);
+  EXPECT_EQ(readFile(path), before);
+  Status status = writeSample(folder / "no-such-folder/job.dgx");
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.kind(), ErrorKind::runFailed);
+}
+
+TEST(Package, AFutureVersionIsRefused) {
+  Result<Manifest> manifest = manifestFromJson("{\"version\": 2, \"shape\": \"unknown\"}", "job.dgx");
+  ASSERT_FALSE(manifest);
+  EXPECT_EQ(manifest.status().kind(), ErrorKind::badInput);
+  EXPECT_EQ(manifest.status().message(),
+            "job.dgx: package version 2, this build reads version 1; compile it again with its dgc");
+}
