@@ -3,7 +3,10 @@
 // plan that does not fit together.
 #include "tests/unit/executor/TestPlan.h"
 
+#include <atomic>
+#include <chrono>
 #include <gtest/gtest.h>
+#include <thread>
 
 namespace dg {
 namespace {
@@ -27,8 +30,19 @@ void lrTile(void *const *buffers, const dg_scalars *scalars, uint32_t tile) {
   static_cast<float *>(buffers[0])[tile] = scalars->lr + float(tile);
 }
 
+/// Each of the tiles waits until all have begun, which one thread alone cannot bring about; gives up after 20 s.
+std::atomic<uint32_t> numBegun;
+void meet(void *const *buffers, const dg_scalars *, uint32_t tile) {
+  ++numBegun;
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (numBegun.load() % 3 != 0 && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
+  static_cast<float *>(buffers[0])[tile] = numBegun.load() % 3 == 0 ? 1 : 0;
+}
+
 test::TableLibrary testLibrary() {
-  return test::TableLibrary({{"add", addInto}, {"times_ten", timesTen}, {"count", countUp}, {"lr", lrTile}});
+  return test::TableLibrary(
+      {{"add", addInto}, {"times_ten", timesTen}, {"count", countUp}, {"lr", lrTile}, {"meet", meet}});
 }
 
 std::unique_ptr<Executor> executorFor(const PlanMaker &maker, const KernelLibrary &library,
@@ -98,6 +112,24 @@ TEST(ExecutorTest, loopsOfLoops) {
     EXPECT_EQ(*floatsOf(*executor, total), 22);
     for (uint32_t trip = 0; trip < 4; ++trip)
       EXPECT_EQ(*floatsOf(*executor, tape, trip), 180 + 10 * float(trip));
+  }
+}
+
+TEST(ExecutorTest, helpersComeInEveryStep) {
+  PlanMaker maker;
+  ValueId met = maker.addValue("met", {3});
+  ChunkId chunk = maker.addChunk();
+  maker.addKernel(chunk, "meet", {met}, {}, 3);
+  maker.addAction(chunk);
+  test::TableLibrary library = testLibrary();
+  ExecutorOptions options;
+  options.threads = 3;
+  auto executor = executorFor(maker, library, options);
+  for (int step = 1; step <= 20; ++step) {
+    numBegun = 0;
+    ASSERT_TRUE(executor->runStep(0, test::scalarsOf(step)));
+    for (int i = 0; i < 3; ++i)
+      ASSERT_EQ(floatsOf(*executor, met)[i], 1) << "step " << step;
   }
 }
 
