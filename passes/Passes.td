@@ -11,7 +11,7 @@ def DeduceTypes : Pass<"dg-deduce-types", "mlir::ModuleOp"> {
     A `?` in the type of a graph input is the dimension "batch". Afterwards no value has type `!dg.any` and no dimension is
     dynamic. Fails at the op whose operands do not fit, and at a graph with a dimension that nothing binds.
   }];
-  let options = [Option<"batch", "batch", "int64_t", "0", "Size of the dimension \"batch\"; 0: not bound">];
+  let options = [Option<"batch", "batch", "int64_t", "0", "Size of the dimension named batch; 0: not bound">];
 }
 
 def CheckMesh : Pass<"dg-check-mesh", "mlir::ModuleOp"> {

@@ -130,6 +130,7 @@ enum class Phase { begin, forward, backward, update };
 
 /// The tasks of one stage in one phase, in an order that satisfies every dependency.
 struct Chunk {
+  uint32_t program = 0; ///< index into Plan::programs
   uint32_t stage = 0;
   Phase phase = Phase::forward;
   std::vector<TaskId> tasks;

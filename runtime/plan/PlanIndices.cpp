@@ -219,6 +219,8 @@ Status checkIndices(const Plan &plan) {
   for (size_t i = 0; i < plan.chunks.size(); ++i) {
     std::string path = fmt::format("stages[{}]", i);
     DG_RETURN_IF_ERROR(checkStage(path + ".stage", plan.chunks[i].stage, plan));
+    if (plan.chunks[i].program >= plan.programs.size())
+      return missing(path + ".program", "program", plan.chunks[i].program, plan.programs.size());
     DG_RETURN_IF_ERROR(checkIds(path, "ops", "op", plan.chunks[i].tasks, plan.tasks.size()));
   }
   DG_RETURN_IF_ERROR(checkLoops(plan));

@@ -131,6 +131,7 @@ template <typename Archive> void describe(Archive &archive, Task &task) {
 }
 
 template <typename Archive> void describe(Archive &archive, Chunk &chunk) {
+  archive.required("program", chunk.program);
   archive.required("stage", chunk.stage);
   archive.required("phase", chunk.phase);
   archive.required("ops", chunk.tasks);

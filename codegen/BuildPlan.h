@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// From chunks in the IR to the plan: every value a buffer, every op a task. Order, slots and memory come afterwards
+// (partitioner/PlanSchedule.h, partitioner/PlanMemory.h), which need no IR.
+#pragma once
+
+#include "codegen/Kernels.h"
+#include "runtime/plan/Plan.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace dg::codegen {
+
+/// What the plan says of the job as a whole.
+struct PlanOptions {
+  plan::Mesh mesh;
+  plan::Model model;
+  int64_t batch = 0; ///< samples of one step
+  uint32_t microbatches = 1;
+};
+
+/// Builds values, tasks, chunks and ports of every program in a module that has been through the split phase, and adds the
+/// kernels to the module that `kernelsOf` names for a program. Moves communication ops up to where their operands are
+/// ready, so that they start early. Errors are emitted on the op.
+mlir::FailureOr<plan::Plan> buildPlan(mlir::ModuleOp module, const PlanOptions &options,
+                                      llvm::function_ref<KernelModule &(llvm::StringRef program)> kernelsOf);
+
+} // namespace dg::codegen

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/dgc/Compile.h"
+
+#include "codegen/BuildPlan.h"
+#include "ir/Dialect.h"
+#include "partitioner/PlanMemory.h"
+#include "partitioner/PlanSchedule.h"
+#include "partitioner/Simulator.h"
+#include "passes/Mesh.h"
+#include "passes/OptimizerSpec.h"
+#include "passes/Pipeline.h"
+#include "runtime/package/Package.h"
+#include "tools/dgc/LoadModel.h"
+
+#include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <map>
+
+namespace dg::tools {
+
+namespace {
+
+constexpr int exitBadInput = 65;
+
+int report(const Status &status) {
+  llvm::errs() << "dgc: error: " << status.message() << "\n";
+  return status.exitCode();
+}
+
+/// How the samples of a step are cut: the numbers behind --batch, --microbatches, --accumulate and the data axis.
+struct BatchPlan {
+  int64_t samples = 0;      ///< of a step
+  int64_t microbatches = 1; ///< of a step
+  int64_t rows = 0;         ///< of one micro-batch over all data ranks, padding included
+};
+
+Result<BatchPlan> planBatch(const CompileOptions &options, const plan::Mesh &mesh) {
+  int64_t data = mesh.sizeOf("data"), pipe = mesh.sizeOf("pipe");
+  BatchPlan plan;
+  int64_t perBatch = options.microbatches;
+  if (perBatch == 0)
+    perBatch = pipe == 1 ? 1 : std::max<int64_t>(1, std::min(2 * pipe, options.batch / data));
+  if (options.batch > 0 && options.batch < data * perBatch)
+    return Status::error(ErrorKind::usage,
+                         "a batch of {} samples is fewer than the {} ranks on the data axis times {} micro-batches: "
+                         "give a larger --batch, a smaller data axis or fewer --microbatches",
+                         options.batch, data, perBatch);
+  plan.samples = options.batch * options.accumulate;
+  plan.microbatches = perBatch * options.accumulate;
+  int64_t perRank = (options.batch + data * perBatch - 1) / (data * perBatch);
+  plan.rows = perRank * data;
+  return plan;
+}
+
+/// Finds what to build and gives its graph the name that the pipeline expects.
+mlir::FailureOr<bool> chooseProgram(mlir::ModuleOp module, CompileOptions::Purpose purpose) {
+  auto loss = module.lookupSymbol<ir::GraphOp>("loss");
+  bool isTraining = purpose == CompileOptions::Purpose::automatic ? bool(loss) : purpose == CompileOptions::Purpose::train;
+  if (isTraining) {
+    if (!loss)
+      return module.emitError("has no graph @loss: training needs one that returns the loss"), mlir::failure();
+    return true;
+  }
+  auto forward = module.lookupSymbol<ir::GraphOp>("forward");
+  if (!forward)
+    return module.emitError("has no graph @forward: inference needs one that returns the results"), mlir::failure();
+  forward.setSymName("infer");
+  if (loss)
+    loss.erase();
+  if (!forward.getReturn().getNames()) {
+    llvm::SmallVector<mlir::Attribute> names;
+    mlir::Builder builder(module.getContext());
+    for (auto [index, value] : llvm::enumerate(forward.getReturn().getOperands())) {
+      llvm::StringRef label = value.getDefiningOp() ? ir::getPlace(value.getDefiningOp()).getLabel().getValue() : "";
+      names.push_back(builder.getStringAttr(label.empty() ? "y" + std::to_string(index) : label.str()));
+    }
+    forward.getReturn().setNamesAttr(builder.getArrayAttr(names));
+  }
+  return false;
+}
+
+Status checkMemory(const plan::Plan &plan, uint64_t limit) {
+  for (uint32_t stage = 0; limit > 0 && stage < plan.memory.size(); ++stage)
+    if (plan.memory[stage].arenaBytes > limit)
+      return Status::error(ErrorKind::usage,
+                           "stage {} needs {} bytes on each device, {} more than --memory {}: cut it over more stages or "
+                           "a tensor axis, or use more --microbatches",
+                           stage, plan.memory[stage].arenaBytes, plan.memory[stage].arenaBytes - limit, limit);
+  return Status::ok();
+}
+
+} // namespace
+
+int compile(const CompileOptions &options) {
+  Result<plan::Mesh> mesh = passes::parseMesh(options.mesh);
+  if (!mesh)
+    return report(mesh.status());
+  Result<BatchPlan> batch = planBatch(options, *mesh);
+  if (!batch)
+    return report(batch.status());
+  std::string targetError;
+  mlir::FailureOr<codegen::Target> target = codegen::Target::parse(options.target, targetError);
+  if (failed(target))
+    return report(Status::error(ErrorKind::usage, "{}", targetError));
+
+  mlir::DialectRegistry registry;
+  registry.insert<ir::DGDialect>();
+  codegen::registerKernelDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  llvm::SourceMgr sources;
+  mlir::SourceMgrDiagnosticHandler diagnostics(sources, &context, llvm::errs());
+  mlir::OwningOpRef<mlir::ModuleOp> module = loadModel(options.model, context);
+  if (!module)
+    return exitBadInput;
+  std::string modelBytes;
+  llvm::raw_string_ostream modelStream(modelBytes);
+  if (failed(mlir::writeBytecodeToFile(*module, modelStream)))
+    return report(Status::error(ErrorKind::runFailed, "{} cannot be written as bytecode", options.model));
+
+  mlir::FailureOr<bool> isTraining = chooseProgram(*module, options.purpose);
+  if (failed(isTraining))
+    return exitBadInput;
+  std::string optimizer = options.optimizer;
+  if (auto own = (*module)->getAttrOfType<mlir::StringAttr>("dg.optimizer"); own && optimizer.empty())
+    optimizer = own.str();
+  plan::Model model;
+  model.name = llvm::sys::path::stem(options.model).str();
+  model.source = llvm::sys::path::filename(options.model).str();
+  if (*isTraining && !optimizer.empty()) {
+    Result<passes::OptimizerSpec> spec = passes::parseOptimizer(optimizer);
+    if (!spec)
+      return report(spec.status());
+    model.optimizer = optimizer;
+    model.learningRate = spec->lr;
+  }
+
+  passes::PipelineOptions pipeline;
+  pipeline.mesh = options.mesh;
+  pipeline.optimizer = optimizer;
+  pipeline.batch = batch->rows;
+  pipeline.microbatches = batch->microbatches;
+  pipeline.isTraining = *isTraining;
+  mlir::PassManager manager(&context);
+  passes::buildPipeline(manager, pipeline);
+  if (failed(manager.run(*module)))
+    return exitBadInput;
+  if (options.emit == "dg") {
+    module->print(llvm::outs());
+    llvm::outs() << "\n";
+    return 0;
+  }
+
+  codegen::PlanOptions planOptions;
+  planOptions.mesh = *mesh;
+  planOptions.model = model;
+  planOptions.batch = batch->samples;
+  planOptions.microbatches = uint32_t(batch->microbatches);
+  std::map<std::string, std::unique_ptr<codegen::KernelModule>> kernels;
+  mlir::FailureOr<plan::Plan> plan =
+      codegen::buildPlan(*module, planOptions, [&](llvm::StringRef program) -> codegen::KernelModule & {
+        auto &own = kernels[program.str()];
+        if (!own)
+          own = std::make_unique<codegen::KernelModule>(context, *target);
+        return *own;
+      });
+  if (failed(plan))
+    return exitBadInput;
+  if (Status status = partitioner::schedulePlan(*plan, options.schedule); !status)
+    return report(status);
+  partitioner::planMemory(*plan);
+  if (Status status = checkMemory(*plan, options.memoryBytes); !status)
+    return report(status);
+  Result<plan::Predicted> predicted =
+      partitioner::simulate(*plan, partitioner::CostModel(partitioner::hostCluster(uint32_t(mesh->numRanks()))));
+  if (!predicted)
+    return report(predicted.status());
+  plan->predicted = *predicted;
+  plan->search.stopped = "given by hand";
+  if (Status status = plan::verify(*plan); !status)
+    return report(Status::error(ErrorKind::runFailed, "the plan is not sound, which is a fault of dgc: {}", status.message()));
+  std::string planText = plan::toJson(*plan);
+  if (options.emit == "plan") {
+    llvm::outs() << planText << "\n";
+    return 0;
+  }
+
+  std::vector<std::string> objects;
+  std::vector<package::PackageEntry> entries = {package::PackageEntry::ofText("plan.json", planText),
+                                                package::PackageEntry::ofText("model.mlirbc", modelBytes)};
+  objects.reserve(kernels.size());
+  for (auto &[program, own] : kernels) {
+    if (!options.emit.empty()) {
+      mlir::LogicalResult emitted = options.emit == "linalg" ? own->emitLinalg(llvm::outs())
+                                    : options.emit == "llvm" ? own->emitLlvmIr(llvm::outs())
+                                                             : own->emitAsm(llvm::outs());
+      if (failed(emitted))
+        return report(Status::error(ErrorKind::runFailed, "code of program {} cannot be printed", program));
+      continue;
+    }
+    mlir::FailureOr<std::string> object = own->emitObject();
+    if (failed(object))
+      return report(Status::error(ErrorKind::runFailed, "code of program {} cannot be generated", program));
+    objects.push_back(std::move(*object));
+    entries.push_back(package::PackageEntry::ofText(program + "." + target->cpu + ".so", objects.back()));
+  }
+  if (!options.emit.empty())
+    return 0;
+  std::string features = llvm::join(target->requiredFeatures(), ",");
+  entries.push_back(package::PackageEntry::ofText("target." + target->cpu + ".txt", features));
+  if (Status status = package::writePackage(options.output, entries); !status)
+    return report(status);
+  return 0;
+}
+
+} // namespace dg::tools

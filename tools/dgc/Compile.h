@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// One compilation, phase by phase: what dgc does once its flags are read.
+#pragma once
+
+#include "runtime/support/Status.h"
+
+#include <cstdint>
+#include <string>
+
+namespace dg::tools {
+
+struct CompileOptions {
+  std::string model;  ///< path of .mlir or .mlirbc
+  std::string output; ///< JOB.dgx; empty with --emit: stdout
+  enum class Purpose { automatic, train, infer } purpose = Purpose::automatic;
+  std::string optimizer;
+  int64_t batch = 0;
+  std::string mesh;
+  int64_t microbatches = 0; ///< 0: 1 without a pipeline, else 2 for each stage where the batch allows
+  std::string schedule = "1f1b";
+  int64_t accumulate = 1;
+  std::string target = "native";
+  uint64_t memoryBytes = 0; ///< per device; 0: no limit
+  std::string emit;         ///< "", "dg", "plan", "linalg", "llvm", "asm"
+};
+
+/// Compiles and writes the package, or prints what --emit asks for. Returns the exit code; messages are on stderr.
+int compile(const CompileOptions &options);
+
+} // namespace dg::tools
