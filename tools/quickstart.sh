@@ -80,7 +80,8 @@ Made in $out:
 Test accuracy after $epochs epochs: $percent %  ($SECONDS s in all)
 
 Three commands to try next:
+  $bin/dgviz $out/lenet.dgx --text
   $bin/dgc examples/lenet.mlir --batch 64 --mesh pipe=2 --microbatches 4 --schedule 1f1b -o $out/pipeline.dgx
-  $bin/dgc examples/gpt.mlir --batch 4 --mesh tensor=2 -o $out/gpt.dgx
-  $bin/dgviz $out/lenet.dgx $out/pipeline.dgx -o $out/difference.html
+  $bin/dgrun $out/pipeline.dgx -n 2 --data x=$data/train-images-idx3-ubyte.gz --data y=$data/train-labels-idx1-ubyte.gz \\
+    --normalize x=0.5,0.5 --epochs $((epochs + 1)) --checkpoint $out/checkpoint --resume    # one more epoch, by another plan
 TEXT
