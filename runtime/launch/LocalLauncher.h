@@ -27,9 +27,9 @@ struct LaunchOptions {
   std::string tool = "dgrun"; ///< opens every message
   int64_t numRanks = 1;
   /// "'fc1/matmul' (mlp.mlir:4:8)" for a plan task id; called in the launcher after a failure.
-  std::function<std::string(uint32_t task)> describeTask;
+  std::function<std::string(uint32_t task)> describeTask = nullptr;
   /// Called once with the failure, after it was printed on stderr (for --json).
-  std::function<void(const RankFailure &)> onFailure;
+  std::function<void(const RankFailure &)> onFailure = nullptr;
   /// After a failure or Ctrl-C: how long ranks may take to go by themselves before SIGKILL.
   std::chrono::milliseconds stopTime{1000};
   /// After SIGTERM: how long ranks may take to save and go before SIGKILL.

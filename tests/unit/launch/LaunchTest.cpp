@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that a launch which goes well lets its ranks meet, keeps their output apart, and never meets another launch.
+#include "tests/unit/launch/LauncherProcess.h"
+
+#include "runtime/transport/Collectives.h"
+#include "runtime/transport/UcxTransport.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <sched.h>
+
+using namespace dg;
+using namespace dg::test;
+using std::chrono::seconds;
+
+namespace {
+
+bool has(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
+
+TEST(Launch, ranksKnowWhoTheyAre) {
+  LauncherProcess launch;
+  launch.start({.numRanks = 3}, [](RankContext &context) {
+    bool isRight = context.numRanks() == 3 && std::getenv("RANK") == std::to_string(context.rank()) &&
+                   std::getenv("LOCAL_RANK") == std::to_string(context.rank()) &&
+                   std::string(std::getenv("WORLD_SIZE")) == "3";
+    return isRight ? 0 : 1;
+  });
+  EXPECT_EQ(0, launch.finish());
+  EXPECT_EQ("", launch.errors);
+}
+
+TEST(Launch, oneRankWritesStraightThrough) {
+  LauncherProcess launch;
+  launch.start({.numRanks = 1}, [](RankContext &context) {
+    std::printf("out\n");
+    std::fprintf(stderr, "err\n");
+    return context.barrier(deadlineIn(seconds(10))).exitCode();
+  });
+  EXPECT_EQ(0, launch.finish());
+  EXPECT_EQ("out\n", launch.output);
+  EXPECT_EQ("err\n", launch.errors);
+}
+
+TEST(Launch, outputOfOtherRanksCarriesTheirNumber) {
+  LauncherProcess launch;
+  launch.start({.numRanks = 2}, [](RankContext &context) {
+    std::printf("out of %d\nlast line, no end", int(context.rank()));
+    std::fprintf(stderr, "err of %d\n", int(context.rank()));
+    return 0;
+  });
+  EXPECT_EQ(0, launch.finish());
+  EXPECT_TRUE(has("\n" + launch.output, "\nout of 0\n")) << launch.output;
+  EXPECT_TRUE(has(launch.output, "[1] out of 1\n[1] last line, no end\n")) << launch.output;
+  EXPECT_TRUE(has(launch.errors, "[0] err of 0\n")) << launch.errors;
+  EXPECT_TRUE(has(launch.errors, "[1] err of 1\n")) << launch.errors;
+}
+
+// Exchanges of many sizes, more than a socket holds at once, give everyone everything in rank order.
+TEST(Launch, exchangesGiveEveryoneEverything) {
+  LauncherProcess launch;
+  launch.start({.numRanks = 4}, [](RankContext &context) {
+    for (size_t bytes : {0, 1, 300, 3000000, 5})
+      for (int round = 0; round < 3; ++round) {
+        auto all = context.allGather(std::string(bytes + size_t(context.rank()), char('a' + context.rank())),
+                                     deadlineIn(seconds(20)));
+        if (!all || all->size() != 4)
+          return 1;
+        for (size_t rank = 0; rank < 4; ++rank)
+          if ((*all)[rank] != std::string(bytes + rank, char('a' + rank)))
+            return 1;
+      }
+    return context.barrier(deadlineIn(seconds(20))).exitCode();
+  });
+  EXPECT_EQ(0, launch.finish()) << launch.errors;
+}
+
+// A barrier really waits: nobody passes before the last one came.
+TEST(Launch, barrierHoldsEveryone) {
+  LauncherProcess launch;
+  Shared &shared = launch.shared();
+  launch.start({.numRanks = 3}, [&](RankContext &context) {
+    for (uint64_t round = 1; round <= 50; ++round) {
+      shared.values[context.rank()] = round;
+      if (!context.barrier(deadlineIn(seconds(20))))
+        return 1;
+      for (int rank = 0; rank < 3; ++rank)
+        if (shared.values[rank] < round)
+          return 2;
+      if (!context.barrier(deadlineIn(seconds(20))))
+        return 1;
+    }
+    return 0;
+  });
+  EXPECT_EQ(0, launch.finish()) << launch.errors;
+}
+
+// Two jobs at the same moment, with the same ranks, tags and sizes, sum their own numbers only.
+TEST(Launch, twoLaunchesSideBySideDoNotMeet) {
+  auto before = sharedMemoryNames();
+  auto rankMain = [](Shared &mine, Shared &other, uint64_t base) {
+    return [&mine, &other, base](RankContext &context) {
+      auto made = makeUcxTransport(context.rank(), 2, [&](const std::string &address) {
+        return context.allGather(address, deadlineIn(seconds(20)));
+      });
+      if (!made)
+        return 1;
+      LauncherProcess::ready(mine);
+      Deadline limit = deadlineIn(seconds(20));
+      while (other.numReady < 2 && std::chrono::steady_clock::now() < limit) // both jobs are connected now
+        sched_yield();
+      auto sum = makeAllReduce(**made, {{0, 1}, size_t(context.rank())}, 0x10000, plan::DType::i64, 1000);
+      for (uint64_t round = 0; round < 200; ++round) {
+        std::vector<uint64_t> data(1000, base + round + uint64_t(context.rank()));
+        sum->start(data.data(), data.data());
+        Progress progress;
+        while ((progress = sum->poll()) == Progress::pending)
+          sched_yield();
+        if (progress == Progress::failed || data != std::vector<uint64_t>(1000, 2 * (base + round) + 1))
+          return 2;
+      }
+      return context.barrier(deadlineIn(seconds(20))).exitCode();
+    };
+  };
+  LauncherProcess first, second;
+  first.start({.numRanks = 2}, rankMain(first.shared(), second.shared(), 1000));
+  second.start({.numRanks = 2}, rankMain(second.shared(), first.shared(), 5000000));
+  EXPECT_EQ(0, first.finish()) << first.errors;
+  EXPECT_EQ(0, second.finish()) << second.errors;
+  EXPECT_EQ(std::set<std::string>(), newSharedMemory(before));
+}
+
+TEST(Launch, noRanksIsAUsageError) {
+  LauncherProcess launch;
+  launch.start({.numRanks = 0}, [](RankContext &) { return 0; });
+  EXPECT_EQ(2, launch.finish());
+  EXPECT_EQ("dgrun: found 0 ranks, expected at least 1; give -n a positive number\n", launch.errors);
+}
+
+} // namespace
