@@ -36,6 +36,7 @@ std::string toJson(const Manifest &manifest) {
                          {"loss_sum", state.lossSum},
                          {"mean_loss", state.position > 0 ? state.lossSum / double(state.position) : 0.0},
                          {"learning_rate", state.learningRate},
+                         {"lr_schedule", state.schedule},
                          {"file", tensorFileName},
                          {"file_bytes", manifest.fileBytes},
                          {"file_xxh3", manifest.fileHash}};
@@ -73,6 +74,7 @@ Result<Manifest> manifestFromJson(const std::string &text, const std::string &pa
     json.at("shuffle").get_to(state.shuffle);
     json.at("loss_sum").get_to(state.lossSum);
     json.at("learning_rate").get_to(state.learningRate);
+    json.at("lr_schedule").get_to(state.schedule);
     json.at("file_bytes").get_to(manifest.fileBytes);
     json.at("file_xxh3").get_to(manifest.fileHash);
     if (state.step < 0 || state.epoch < 0 || state.position < 0)

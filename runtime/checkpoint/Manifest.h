@@ -21,6 +21,7 @@ struct TrainingState {
   std::string shuffle;     ///< as data::Shuffle::describe says it
   double lossSum = 0;      ///< of the current epoch: sum of loss × samples
   double learningRate = 0; ///< before its schedule
+  std::string schedule;    ///< of the learning rate, as --lr-schedule takes it
   bool operator==(const TrainingState &) const = default;
 };
 

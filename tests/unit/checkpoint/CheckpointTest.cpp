@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const TrainingState state = {"toy", 123, 2, 40, 7, 1000, "whole", 1.5, 0.01};
+const TrainingState state = {"toy", 123, 2, 40, 7, 1000, "whole", 1.5, 0.01, "constant"};
 
 /// The same model (a 7x6 weight, a bias, their momenta, a scalar) under any mesh.
 plan::Plan makePlan(int64_t pipe, int64_t data, int64_t tensor) {

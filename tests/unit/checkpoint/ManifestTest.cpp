@@ -7,9 +7,10 @@
 using namespace dg;
 using namespace dg::checkpoint;
 
-static const Manifest example = {{"lenet", 123, 2, 640, 0xfedcba9876543210u, 60000, "buffer:1024", 0.1 + 0.2, 0.01},
-                                 4096,
-                                 "00112233445566778899aabbccddeeff"};
+static const Manifest example = {
+    {"lenet", 123, 2, 640, 0xfedcba9876543210u, 60000, "buffer:1024", 0.1 + 0.2, 0.01, "cosine:epochs=3"},
+    4096,
+    "00112233445566778899aabbccddeeff"};
 
 TEST(Manifest, roundTripIsExact) {
   auto read = manifestFromJson(toJson(example), "manifest.json");

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/session/Evaluation.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace dg::session {
+
+size_t indexOfProgram(const plan::Plan &plan, const std::string &name) {
+  return size_t(std::find_if(plan.programs.begin(), plan.programs.end(),
+                             [&](const plan::Program &program) { return program.name == name; }) -
+                plan.programs.begin());
+}
+
+float scalarOf(const Executor &executor, size_t program, const std::string &port) {
+  float value = 0;
+  if (const std::byte *data = executor.portData(program, port))
+    std::memcpy(&value, data, sizeof(value));
+  return value;
+}
+
+static bool hasOutput(const plan::Program &program, const std::string &name) {
+  return std::any_of(program.outputs.begin(), program.outputs.end(),
+                     [&](const plan::Port &port) { return port.name == name; });
+}
+
+Status checkEvaluation(const plan::Plan &plan, int64_t batch) {
+  const plan::Program *program = plan.findProgram("eval");
+  if (!program)
+    return Status::error(ErrorKind::usage, "--eval-data: the job has no program 'eval'; compile the model with a loss");
+  if (batch > program->batch)
+    return Status::error(ErrorKind::usage, "--eval-batch {}: the job evaluates at most {} samples at once", batch,
+                         program->batch);
+  return Status::ok();
+}
+
+Result<Evaluation> Evaluation::create(const RankRun &run, const data::Dataset &dataset, int64_t batch) {
+  DG_RETURN_IF_ERROR(checkEvaluation(run.plan, batch));
+  size_t index = indexOfProgram(run.plan, "eval");
+  const plan::Program &program = run.plan.programs[index];
+  auto feeder = data::Feeder::create(run.plan, program, dataset, run.at(),
+                                     [&](plan::ValueId id, uint32_t m) { return run.executor.valueData(id, m); });
+  if (!feeder)
+    return feeder.status();
+  Evaluation evaluation(run, std::move(*feeder));
+  evaluation.program = index;
+  evaluation.batch = batch > 0 ? batch : program.batch;
+  evaluation.order.resize(size_t(dataset.numSamples()));
+  std::iota(evaluation.order.begin(), evaluation.order.end(), int64_t(0));
+  evaluation.hasLoss = hasOutput(program, "loss");
+  evaluation.hasAccuracy = hasOutput(program, "accuracy");
+  return evaluation;
+}
+
+Result<EvaluationInfo> Evaluation::evaluate(LossChannel &channel, uint64_t seed) {
+  run->setPhase(RankPhase::evaluating);
+  auto begin = std::chrono::steady_clock::now();
+  double sums[2] = {0, 0};
+  dg_scalars scalars{};
+  scalars.loss_scale = 1;
+  scalars.seed = seed;
+  int64_t samples = int64_t(order.size());
+  for (int64_t position = 0; position < samples; position += batch) {
+    int64_t count = std::min(batch, samples - position);
+    DG_RETURN_IF_ERROR(feeder.fill(std::span(order).subspan(size_t(position), size_t(count))));
+    ++scalars.step;
+    DG_RETURN_IF_ERROR(run->executor.runStep(program, scalars));
+    if (run->trace)
+      run->trace->collect("eval", scalars.step);
+    if (channel.isSource()) {
+      sums[0] += double(scalarOf(run->executor, program, "loss")) * double(count);
+      sums[1] += double(scalarOf(run->executor, program, "accuracy")) * double(count);
+    }
+  }
+  DG_RETURN_IF_ERROR(channel.carry(sums));
+  EvaluationInfo info;
+  info.samples = samples;
+  info.loss = sums[0] / double(samples);
+  info.accuracy = sums[1] / double(samples);
+  info.hasLoss = hasLoss, info.hasAccuracy = hasAccuracy;
+  info.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  run->setPhase(RankPhase::training);
+  return info;
+}
+
+} // namespace dg::session

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass of the program "eval" over a data set: means over all samples, whatever the batches.
+#pragma once
+
+#include "runtime/data/Feeder.h"
+#include "runtime/session/LossChannel.h"
+#include "runtime/session/RankRun.h"
+
+#include <vector>
+
+namespace dg::session {
+
+class Evaluation {
+public:
+  /// `batch` samples to a step, at most the program's; 0: the program's. `run` and `dataset` outlive the evaluation.
+  /// Fails (usage) if the plan has no program "eval" or a smaller one.
+  static Result<Evaluation> create(const RankRun &run, const data::Dataset &dataset, int64_t batch);
+
+  /// Every rank calls it between the same two steps. The numbers are valid on rank 0.
+  Result<EvaluationInfo> evaluate(LossChannel &channel, uint64_t seed);
+
+private:
+  Evaluation(const RankRun &run, data::Feeder feeder) : run(&run), feeder(std::move(feeder)) {}
+  const RankRun *run;
+  data::Feeder feeder;
+  size_t program = 0;
+  int64_t batch = 0;
+  std::vector<int64_t> order;
+  bool hasLoss = false, hasAccuracy = false;
+};
+
+/// Whether `batch` samples can be evaluated at once by the plan; the same check before ranks exist.
+Status checkEvaluation(const plan::Plan &plan, int64_t batch);
+
+/// The scalar of an output port on this rank (f32), or 0 if its stage has none.
+float scalarOf(const Executor &executor, size_t program, const std::string &port);
+
+/// Index of the program of that name; numbers of programs if there is none.
+size_t indexOfProgram(const plan::Plan &plan, const std::string &name);
+
+} // namespace dg::session

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/session/Inference.h"
+
+#include "runtime/data/Feeder.h"
+#include "runtime/data/TensorFiles.h"
+#include "runtime/session/Evaluation.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <numeric>
+#include <unistd.h>
+
+namespace dg::session {
+
+static data::ElementType elementTypeOf(plan::DType type) {
+  using plan::DType;
+  switch (type) {
+  case DType::f32:
+    return data::ElementType::f32;
+  case DType::f64:
+    return data::ElementType::f64;
+  case DType::f16:
+    return data::ElementType::f16;
+  case DType::bf16:
+    return data::ElementType::u16; // NumPy has no bf16: its bits
+  case DType::i64:
+    return data::ElementType::i64;
+  case DType::i32:
+    return data::ElementType::i32;
+  case DType::u8:
+    return data::ElementType::u8;
+  case DType::i1:
+    return data::ElementType::boolean;
+  }
+  return data::ElementType::u8;
+}
+
+static const plan::Port *findOutput(const plan::Program &program, const std::string &name) {
+  for (const plan::Port &port : program.outputs)
+    if (port.name == name && !port.values.empty())
+      return &port;
+  return nullptr;
+}
+
+Status checkInference(const plan::Plan &plan, const InferenceOptions &options) {
+  const plan::Program *program = plan.findProgram("infer");
+  if (!program)
+    return Status::error(ErrorKind::usage, "the job has no program 'infer'; compile the model with --infer");
+  std::vector<std::string> names;
+  for (const plan::Port &port : program->outputs)
+    names.push_back(port.name);
+  for (const auto &[name, path] : options.outputs) {
+    const plan::Port *port = findOutput(*program, name);
+    if (!port)
+      return Status::error(ErrorKind::usage, "--output {}={}: the model has no output '{}'; it has {}", name, path,
+                           name, fmt::join(names, ", "));
+    const plan::Value &value = plan.values[port->values.front()];
+    bool isWhole = !value.shape.empty() && value.shape.size() == value.globalShape.size();
+    for (size_t dim = 1; isWhole && dim < value.shape.size(); ++dim)
+      isWhole = value.shape[dim] == value.globalShape[dim];
+    if (!isWhole)
+      return Status::error(ErrorKind::usage, "--output {}={}: the output has no row for each sample", name, path);
+  }
+  return Status::ok();
+}
+
+namespace {
+
+/// One result file, to which every rank writes the rows that it computed.
+class ResultFile {
+public:
+  ResultFile(const plan::Value &value, plan::ValueId id, std::string path, int64_t samples)
+      : value(&value), id(id), path(std::move(path)) {
+    std::vector<int64_t> shape = value.globalShape;
+    shape[0] = samples;
+    header = data::makeNpyHeader(elementTypeOf(value.dtype), shape);
+    rowBytes = *data::bytesOf({shape.begin() + 1, shape.end()}, plan::sizeOf(value.dtype));
+    fileBytes = int64_t(header.size()) + samples * rowBytes;
+  }
+  ~ResultFile() {
+    if (file >= 0)
+      ::close(file);
+  }
+  ResultFile(ResultFile &&other) noexcept = delete;
+
+  std::string partial() const { return path + ".partial"; }
+
+  Status create() const {
+    int made = ::open(partial().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (made < 0)
+      return failed(errno);
+    int code = ::posix_fallocate(made, 0, off_t(fileBytes));
+    bool wrote = code == 0 && ::pwrite(made, header.data(), header.size(), 0) == ssize_t(header.size());
+    int error = code != 0 ? code : errno;
+    ::close(made);
+    return wrote ? Status::ok() : failed(error);
+  }
+  Status open() {
+    file = ::open(partial().c_str(), O_WRONLY | O_CLOEXEC);
+    return file >= 0 ? Status::ok() : failed(errno);
+  }
+  /// Rows `first` … of the result.
+  Status writeRows(const std::byte *rows, int64_t first, int64_t count) const {
+    int64_t left = count * rowBytes, offset = int64_t(header.size()) + first * rowBytes;
+    while (left > 0) {
+      ssize_t done = ::pwrite(file, rows, size_t(left), off_t(offset));
+      if (done < 0 && errno == EINTR)
+        continue;
+      if (done <= 0)
+        return failed(done < 0 ? errno : ENOSPC);
+      rows += done, left -= done, offset += done;
+    }
+    return Status::ok();
+  }
+  Status finish() const { return ::rename(partial().c_str(), path.c_str()) == 0 ? Status::ok() : failed(errno); }
+
+  /// Whether this rank writes rows of the result: of ranks with the same rows, the first.
+  bool isMine(plan::Coordinates at) const { return int64_t(value->stage) == at.pipe && at.tensor == 0; }
+
+  const plan::Value *value;
+  plan::ValueId id;
+
+private:
+  Status failed(int error) const {
+    return Status::error(ErrorKind::runFailed, "{}: the result ({} bytes) cannot be written: {}", path, fileBytes,
+                         std::strerror(error));
+  }
+  std::string path, header;
+  int64_t rowBytes = 0, fileBytes = 0;
+  int file = -1;
+};
+
+} // namespace
+
+static Status inferAll(const RankRun &run, const InferenceOptions &options, const data::Dataset &dataset,
+                       data::Feeder &feeder, std::span<const std::unique_ptr<ResultFile>> files, bool &hasPeerFailed) {
+  size_t index = indexOfProgram(run.plan, "infer");
+  const plan::Program &program = run.plan.programs[index];
+  data::Deal deal{int64_t(program.microbatches), run.plan.mesh.sizeOf("data")};
+  plan::Coordinates at = run.at();
+  std::vector<int64_t> order(size_t(dataset.numSamples()));
+  std::iota(order.begin(), order.end(), int64_t(0));
+  dg_scalars scalars{};
+  scalars.loss_scale = 1;
+  scalars.seed = options.seed;
+  for (int64_t position = 0; position < dataset.numSamples(); position += program.batch) {
+    int64_t count = std::min(program.batch, dataset.numSamples() - position);
+    DG_RETURN_IF_ERROR(feeder.fill(std::span(order).subspan(size_t(position), size_t(count))));
+    ++scalars.step;
+    if (Status status = run.executor.runStep(index, scalars); !status) {
+      hasPeerFailed = true;
+      return status;
+    }
+    if (run.trace)
+      run.trace->collect("infer", scalars.step);
+    for (const auto &file : files)
+      for (uint32_t m = 0; file->isMine(at) && m < program.microbatches; ++m) {
+        data::Block rows = data::dealtTo(count, deal, m, at.data);
+        DG_RETURN_IF_ERROR(file->writeRows(run.executor.valueData(file->id, m), position + rows.begin, rows.size));
+      }
+  }
+  return Status::ok();
+}
+
+Status runInference(const RankRun &run, const InferenceOptions &options, const data::Dataset &dataset,
+                    bool &hasPeerFailed) {
+  DG_RETURN_IF_ERROR(checkInference(run.plan, options));
+  auto begin = std::chrono::steady_clock::now();
+  const plan::Program &program = *run.plan.findProgram("infer");
+  auto feeder = data::Feeder::create(run.plan, program, dataset, run.at(),
+                                     [&](plan::ValueId id, uint32_t m) { return run.executor.valueData(id, m); });
+  if (!feeder)
+    return feeder.status();
+  std::vector<std::unique_ptr<ResultFile>> files;
+  for (const auto &[name, path] : options.outputs) {
+    plan::ValueId id = findOutput(program, name)->values.front();
+    const plan::Value &value = run.plan.values[id];
+    if (value.slots < program.microbatches)
+      return Status::error(ErrorKind::badInput, "plan: output '{}' has {} slots for {} micro-batches", name,
+                           value.slots, program.microbatches);
+    files.push_back(std::make_unique<ResultFile>(value, id, path, dataset.numSamples()));
+  }
+  StartInfo info;
+  info.plan = &run.plan;
+  info.program = "infer";
+  info.batch = program.batch;
+  info.samples = dataset.numSamples();
+  info.threads = options.threads;
+  info.seed = options.seed;
+  run.reporter.start(info);
+  auto each = [&](auto action) {
+    for (auto &file : files)
+      DG_RETURN_IF_ERROR(action(*file));
+    return Status::ok();
+  };
+  Status status = run.agree(run.rank == 0 ? each([](ResultFile &file) { return file.create(); }) : Status::ok());
+  if (status)
+    status = each([](ResultFile &file) { return file.open(); });
+  if (status)
+    status = inferAll(run, options, dataset, *feeder, files, hasPeerFailed);
+  if (!hasPeerFailed)
+    status = run.agree(status);
+  if (status)
+    status = run.agree(run.rank == 0 ? each([](ResultFile &file) { return file.finish(); }) : Status::ok());
+  if (!status && run.rank == 0)
+    for (auto &file : files)
+      ::unlink(file->partial().c_str());
+  if (status)
+    run.reporter.end({(dataset.numSamples() + program.batch - 1) / program.batch, 0,
+                      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), false});
+  run.reporter.flush();
+  return status;
+}
+
+} // namespace dg::session

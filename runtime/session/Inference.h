@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// One inference over a data set of any length: the program "infer", batch after batch, results as .npy files in the
+// order of the samples.
+#pragma once
+
+#include "runtime/data/Dataset.h"
+#include "runtime/session/RankRun.h"
+
+#include <map>
+#include <string>
+
+namespace dg::session {
+
+struct InferenceOptions {
+  std::map<std::string, std::string> outputs; ///< output port → .npy file
+  uint64_t seed = 0;
+  uint32_t threads = 1; ///< for the report
+};
+
+/// Whether the plan can do that; the same check before ranks exist.
+Status checkInference(const plan::Plan &plan, const InferenceOptions &options);
+
+/// Every rank calls it. Each rank writes the rows it computed; a file appears under its name only when it is whole.
+Status runInference(const RankRun &run, const InferenceOptions &options, const data::Dataset &dataset,
+                    bool &hasPeerFailed);
+
+} // namespace dg::session

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/session/LossChannel.h"
+
+namespace dg::session {
+
+/// The executor's tags hold a program number below 15 in their highest bits.
+static constexpr uint64_t stepTag = 0xff0000000000u, carryTag = 0xff0000010000u;
+
+LossChannel::LossChannel(const plan::Plan &plan, int64_t rank, Transport *transport, std::chrono::milliseconds timeout,
+                         OnStep onStep)
+    : rank(rank), source(plan.mesh.rankOf({plan.mesh.sizeOf("pipe") - 1, 0, 0})), transport(transport),
+      timeout(timeout), onStep(std::move(onStep)) {}
+
+LossChannel::~LossChannel() {
+  if (opened != retired)
+    transport->cancelAll();
+}
+
+Status LossChannel::await(Transport::Request request) {
+  auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (true) {
+    Progress progress = transport->test(request);
+    if (progress == Progress::done)
+      return Status::ok();
+    if (progress == Progress::failed)
+      return transport->failure();
+    if (std::chrono::steady_clock::now() > deadline)
+      return Status::error(ErrorKind::runFailed, "rank {} waited {} ms for rank {} to pass on a loss", rank,
+                           timeout.count(), rank == 0 ? source : 0);
+  }
+}
+
+Status LossChannel::retire(bool wait, bool &moved) {
+  moved = false;
+  if (opened == retired)
+    return Status::ok();
+  Slot &slot = slots[retired % depth];
+  if (wait) {
+    DG_RETURN_IF_ERROR(await(slot.request));
+  } else {
+    Progress progress = transport->test(slot.request);
+    if (progress == Progress::failed)
+      return transport->failure();
+    if (progress == Progress::pending)
+      return Status::ok();
+  }
+  ++retired;
+  moved = true;
+  if (rank == 0)
+    onStep(slot.info);
+  return Status::ok();
+}
+
+Status LossChannel::push(const StepInfo &info) {
+  if (source == 0) {
+    if (rank == 0)
+      onStep(info);
+    return Status::ok();
+  }
+  if (rank != 0 && rank != source)
+    return Status::ok();
+  bool moved = true;
+  while (moved)
+    DG_RETURN_IF_ERROR(retire(opened - retired == depth, moved));
+  Slot &slot = slots[opened++ % depth];
+  slot.info = info;
+  slot.request = rank == 0 ? transport->startReceive(source, stepTag, &slot.info.loss, sizeof(float))
+                           : transport->startSend(0, stepTag, &slot.info.loss, sizeof(float));
+  return Status::ok();
+}
+
+Status LossChannel::drain() {
+  bool moved = true;
+  while (moved)
+    DG_RETURN_IF_ERROR(retire(true, moved));
+  return Status::ok();
+}
+
+Status LossChannel::carry(std::span<double> numbers) {
+  if (source == 0 || (rank != 0 && rank != source))
+    return Status::ok();
+  return await(rank == 0 ? transport->startReceive(source, carryTag, numbers.data(), numbers.size_bytes())
+                         : transport->startSend(0, carryTag, numbers.data(), numbers.size_bytes()));
+}
+
+} // namespace dg::session

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the loops need from the rank they run in. Plain references and functions, so that tests can run ranks as
+// threads.
+#pragma once
+
+#include "runtime/checkpoint/CheckpointWriter.h"
+#include "runtime/executor/Executor.h"
+#include "runtime/executor/ProgressBoard.h"
+#include "runtime/session/Reporter.h"
+#include "runtime/session/TraceRecorder.h"
+
+#include <chrono>
+#include <functional>
+
+namespace dg::session {
+
+struct RankRun {
+  RankRun(const plan::Plan &plan, int64_t rank, Executor &executor, Reporter &reporter)
+      : plan(plan), rank(rank), executor(executor), reporter(reporter) {}
+
+  const plan::Plan &plan;
+  int64_t rank;
+  Executor &executor;
+  Reporter &reporter;             ///< silent on all ranks but 0
+  Transport *transport = nullptr; ///< null: one rank
+  checkpoint::Agreement agree;
+  /// Asked before each training step, from 1; false on all ranks before the same step once the job was asked to stop.
+  std::function<bool(uint64_t)> mayStartStep;
+  ProgressLine *progress = nullptr; ///< may be null
+  TraceRecorder *trace = nullptr;   ///< may be null
+  std::chrono::milliseconds timeout{30'000};
+
+  plan::Coordinates at() const { return plan.mesh.coordinatesOf(rank); }
+  void setPhase(RankPhase phase) const {
+    if (progress)
+      progress->phase.store(uint32_t(phase), std::memory_order_relaxed);
+  }
+};
+
+} // namespace dg::session

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/session/RankSession.h"
+
+#include "runtime/transport/UcxTransport.h"
+
+#include <algorithm>
+#include <csignal>
+#include <unistd.h>
+
+namespace dg::session {
+
+static constexpr int exitStoppedResumable = 75, exitTerminated = 128 + SIGTERM;
+/// Ranks meet around a checkpoint, which may take long on a slow disk.
+static constexpr std::chrono::milliseconds longestMeeting = std::chrono::minutes(30);
+
+namespace {
+
+/// The rank while it runs: what it made, and how it failed.
+class RankSession {
+public:
+  RankSession(RankContext &context, const Assignment &assignment) : context(context), assignment(assignment) {}
+  int run();
+
+private:
+  Status connect();
+  Status makeExecutor();
+  Result<int> work();
+  Status agree(const Status &mine);
+  std::unique_ptr<Reporter> makeReporter() const;
+
+  RankContext &context;
+  const Assignment &assignment;
+  const plan::Plan &plan = assignment.job->plan();
+  std::unique_ptr<Transport> transport;
+  std::unique_ptr<TraceRecorder> trace;
+  std::unique_ptr<Executor> executor;
+  bool hasPeerFailed = false;
+};
+
+} // namespace
+
+/// A status as bytes: nothing, or the kind and the message.
+static std::string pack(const Status &status) {
+  return status ? std::string() : char('0' + int(status.kind())) + status.message();
+}
+
+Status RankSession::agree(const Status &mine) {
+  auto said = context.allGather(pack(mine), deadlineIn(std::max(longestMeeting, assignment.timeout)));
+  if (!mine)
+    return mine;
+  if (!said) {
+    hasPeerFailed = true;
+    return said.status();
+  }
+  for (size_t rank = 0; rank < said->size(); ++rank) {
+    const std::string &text = (*said)[rank];
+    if (text.empty())
+      continue;
+    hasPeerFailed = true;
+    return Status::error(ErrorKind(text[0] - '0'), "rank {}: {}", rank, text.substr(1));
+  }
+  return Status::ok();
+}
+
+Status RankSession::connect() {
+  context.board().phase.store(uint32_t(RankPhase::connecting), std::memory_order_relaxed);
+  if (context.numRanks() == 1)
+    return Status::ok();
+  auto made = makeUcxTransport(context.rank(), context.numRanks(), [this](const std::string &mine) {
+    return context.allGather(mine, deadlineIn(assignment.timeout));
+  });
+  if (!made)
+    return made.status();
+  transport = std::move(*made);
+  return Status::ok();
+}
+
+Status RankSession::makeExecutor() {
+  context.board().phase.store(uint32_t(RankPhase::loading), std::memory_order_relaxed);
+  ExecutorOptions options;
+  options.threads = assignment.threads;
+  options.timeout = assignment.timeout;
+  options.seed = assignment.seed;
+  options.progress = &context.board();
+  options.initialTensor = [this](const std::string &name) { return assignment.job->initialTensor(name); };
+  if (!assignment.tracePath.empty()) {
+    trace = std::make_unique<TraceRecorder>(plan, context.rank());
+    options.trace = trace->hook();
+  }
+  auto made = Executor::create(plan, plan.mesh.coordinatesOf(context.rank()), assignment.job->kernels(),
+                               transport.get(), options);
+  if (!made)
+    return made.status();
+  executor = std::move(*made);
+  return Status::ok();
+}
+
+std::unique_ptr<Reporter> RankSession::makeReporter() const {
+  if (context.rank() != 0)
+    return makeSilentReporter();
+  if (assignment.json)
+    return makeJsonReporter(stdout);
+  return makeTextReporter(stdout, isatty(STDERR_FILENO) ? stderr : nullptr);
+}
+
+Result<int> RankSession::work() {
+  DG_RETURN_IF_ERROR(connect());
+  DG_RETURN_IF_ERROR(makeExecutor());
+  // No rank starts a step, with its deadlines, before every rank is ready.
+  DG_RETURN_IF_ERROR(context.barrier(deadlineIn(std::max(longestMeeting, assignment.timeout))));
+  std::unique_ptr<Reporter> reporter = makeReporter();
+  RankRun run{plan, context.rank(), *executor, *reporter};
+  run.transport = transport.get();
+  run.agree = [this](const Status &mine) { return agree(mine); };
+  run.mayStartStep = [this](uint64_t step) { return context.mayStartStep(step); };
+  run.progress = &context.board();
+  run.trace = trace.get();
+  run.timeout = assignment.timeout;
+  int code = 0;
+  bool isPeers = false;
+  Status status = Status::ok();
+  if (assignment.training) {
+    auto outcome = runTraining(run, *assignment.training, *assignment.dataset,
+                               assignment.evalDataset ? &*assignment.evalDataset : nullptr,
+                               assignment.resume ? &*assignment.resume : nullptr, isPeers);
+    if (outcome && *outcome == Outcome::stopped)
+      code = assignment.training->checkpointDirectory.empty() ? exitTerminated : exitStoppedResumable;
+    status = outcome.status();
+  } else {
+    if (assignment.resume)
+      status = assignment.resume->restore(plan, run.at(), [this](plan::ValueId id) { return executor->valueData(id); });
+    if (status)
+      status = runInference(run, *assignment.inference, *assignment.dataset, isPeers);
+  }
+  hasPeerFailed = hasPeerFailed || isPeers;
+  if (status && trace)
+    status = trace->write(assignment.tracePath, run.agree);
+  if (!status)
+    return status;
+  // No rank leaves while another may still need its answers.
+  if (Status last = context.barrier(deadlineIn(std::max(longestMeeting, assignment.timeout))); !last) {
+    hasPeerFailed = true;
+    return last;
+  }
+  context.board().phase.store(uint32_t(RankPhase::done), std::memory_order_relaxed);
+  return code;
+}
+
+int RankSession::run() {
+  Result<int> code = work();
+  std::fflush(stdout);
+  if (code)
+    return *code;
+  context.reportFailure(code.status(), hasPeerFailed ? FailureOrigin::peer : FailureOrigin::own);
+  if (transport)
+    transport->cancelAll();
+  return code.status().exitCode();
+}
+
+int runRank(RankContext &context, const Assignment &assignment) {
+  // A file that may not grow is an error of write, not a signal.
+  std::signal(SIGXFSZ, SIG_IGN);
+  return RankSession(context, assignment).run();
+}
+
+} // namespace dg::session

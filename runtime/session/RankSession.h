@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A forked rank from its first line to its exit code: connect, load, run, report what failed.
+#pragma once
+
+#include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/data/Dataset.h"
+#include "runtime/launch/RankContext.h"
+#include "runtime/session/Inference.h"
+#include "runtime/session/Job.h"
+#include "runtime/session/Training.h"
+
+#include <optional>
+
+namespace dg::session {
+
+/// All that was opened and checked before the ranks were forked.
+struct Assignment {
+  const Job *job = nullptr;
+  std::optional<data::Dataset> dataset, evalDataset;
+  std::optional<checkpoint::Checkpoint> resume;
+  std::optional<TrainingOptions> training; ///< one of the two
+  std::optional<InferenceOptions> inference;
+  uint32_t threads = 1;
+  uint64_t seed = 0;
+  std::chrono::milliseconds timeout{30'000};
+  std::string tracePath; ///< empty: none
+  bool json = false;
+};
+
+/// Returns the rank's exit code: 0 done, 75 stopped with a checkpoint, 143 stopped without, else that of the failure.
+int runRank(RankContext &context, const Assignment &assignment);
+
+} // namespace dg::session

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run tells its user: JSON lines (--json), or epoch lines with a progress bar where there is a terminal. Only
+// rank 0 reports; the others have a silent reporter, so that the loop is the same everywhere.
+#pragma once
+
+#include "runtime/plan/Plan.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+namespace dg::session {
+
+struct StartInfo {
+  const plan::Plan *plan = nullptr;
+  std::string program;
+  int64_t batch = 0, samples = 0, stepsPerEpoch = 0;
+  int64_t epochs = 0, steps = 0; ///< asked for; 0: not limited
+  uint32_t threads = 1;
+  uint64_t seed = 0;
+  std::string resumedFrom; ///< empty: from the beginning
+  int64_t step = 0;        ///< steps already done
+};
+
+struct StepInfo {
+  int64_t step = 0;  ///< from 1
+  int64_t epoch = 0; ///< from 1
+  int64_t stepInEpoch = 0, samples = 0;
+  float loss = 0;
+  double stepUs = 0;
+};
+
+struct EpochInfo {
+  int64_t epoch = 0; ///< from 1
+  double meanLoss = 0, seconds = 0, learningRate = 0;
+  int64_t samples = 0;
+};
+
+struct EvaluationInfo {
+  int64_t epoch = 0, step = 0, samples = 0;
+  double loss = 0, accuracy = 0, seconds = 0;
+  bool hasLoss = false, hasAccuracy = false;
+};
+
+struct CheckpointInfo {
+  std::string path;
+  int64_t step = 0;
+  double seconds = 0;
+};
+
+struct EndInfo {
+  int64_t steps = 0, epochs = 0;
+  double seconds = 0;
+  bool stopped = false; ///< by SIGTERM, resumable
+};
+
+/// One thread. Every function may print at once or later, flush at the latest.
+class Reporter {
+public:
+  virtual ~Reporter() = default;
+  virtual void start(const StartInfo &) {}
+  virtual void step(const StepInfo &) {}
+  virtual void epoch(const EpochInfo &) {}
+  virtual void evaluation(const EvaluationInfo &) {}
+  virtual void checkpoint(const CheckpointInfo &) {}
+  virtual void end(const EndInfo &) {}
+  virtual void flush() {}
+};
+
+/// For ranks other than 0.
+std::unique_ptr<Reporter> makeSilentReporter();
+/// One JSON object a line. Steps are flushed at least every tenth of a second, other events at once.
+std::unique_ptr<Reporter> makeJsonReporter(FILE *out);
+/// Lines for people on `out`, a progress bar on `bar` (null: none).
+std::unique_ptr<Reporter> makeTextReporter(FILE *out, FILE *bar);
+
+/// {"event":"failure",…} as the launcher prints it.
+std::string failureEvent(int64_t rank, uint64_t step, const std::string &message);
+
+} // namespace dg::session

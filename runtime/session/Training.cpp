@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/session/Training.h"
+
+#include "runtime/data/Feeder.h"
+#include "runtime/session/Evaluation.h"
+#include "runtime/session/LossChannel.h"
+
+#include <charconv>
+#include <memory>
+
+namespace dg::session {
+
+using Clock = std::chrono::steady_clock;
+
+static double secondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+Result<CheckpointInterval> CheckpointInterval::parse(const std::string &text) {
+  int64_t count = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  std::string unit(end, text.data() + text.size());
+  CheckpointInterval interval;
+  if (error == std::errc() && count > 0) {
+    if (unit == "epochs" || unit == "epoch")
+      interval.epochs = count;
+    else if (unit == "steps" || unit == "step")
+      interval.steps = count;
+  }
+  if (interval.epochs == 0 && interval.steps == 0)
+    return Status::error(ErrorKind::usage,
+                         "--checkpoint-every '{}': expected a number and a unit, as 10epochs or 500steps", text);
+  return interval;
+}
+
+Status checkTraining(const plan::Plan &plan, const TrainingOptions &options, int64_t numSamples) {
+  const plan::Program *program = plan.findProgram("train");
+  if (!program)
+    return Status::error(ErrorKind::usage, "the job has no program 'train'; compile the model with --train");
+  if (options.dropLast && numSamples < program->batch)
+    return Status::error(ErrorKind::usage, "--drop-last: the data set has {} samples, less than one batch of {}",
+                         numSamples, program->batch);
+  return Status::ok();
+}
+
+Status checkResume(const checkpoint::TrainingState &state, const TrainingOptions &options, int64_t numSamples) {
+  if (state.seed != options.seed)
+    return Status::error(ErrorKind::usage,
+                         "--seed {}: the checkpoint was trained with seed {}; leave --seed out to continue",
+                         options.seed, state.seed);
+  if (state.position == 0)
+    return Status::ok();
+  if (state.numSamples != numSamples)
+    return Status::error(ErrorKind::usage,
+                         "the checkpoint stands at sample {} of {} in epoch {}; the data set now has {} samples",
+                         state.position, state.numSamples, state.epoch + 1, numSamples);
+  if (state.shuffle != options.shuffle.describe())
+    return Status::error(ErrorKind::usage,
+                         "the checkpoint stands in the middle of epoch {}, shuffled as '{}'; now '{}' is asked for",
+                         state.epoch + 1, state.shuffle, options.shuffle.describe());
+  return Status::ok();
+}
+
+namespace {
+
+class Loop {
+public:
+  Loop(const RankRun &run, const TrainingOptions &options, const data::Dataset &dataset, data::Feeder feeder)
+      : run(run), options(options), dataset(dataset), feeder(std::move(feeder)),
+        program(indexOfProgram(run.plan, "train")), batch(run.plan.programs[program].batch),
+        channel(run.plan, run.rank, run.transport, run.timeout, [this](const StepInfo &info) {
+          state.lossSum += double(info.loss) * double(info.samples);
+          this->run.reporter.step(info);
+        }) {}
+
+  Status begin(const checkpoint::Checkpoint *resume, const data::Dataset *evalDataset);
+  Result<Outcome> train();
+  bool hasPeerFailed = false;
+
+private:
+  bool isFinished() const {
+    return (options.epochs > 0 && state.epoch >= options.epochs) || (options.steps > 0 && state.step >= options.steps);
+  }
+  /// Samples of the next step; 0 at the end of the epoch.
+  int64_t nextCount() const {
+    int64_t left = dataset.numSamples() - state.position;
+    return options.dropLast && left < batch ? 0 : std::min(left, batch);
+  }
+  int64_t stepsPerEpoch() const {
+    int64_t samples = dataset.numSamples();
+    return options.dropLast ? samples / batch : (samples + batch - 1) / batch;
+  }
+  Status runStep(std::span<const int64_t> order, int64_t count, double learningRate);
+  Status closeEpoch(Clock::time_point begin, double learningRate);
+  Status evaluate();
+  Status save();
+  Result<Outcome> finish(Outcome outcome);
+  /// A failure inside a step or in a message means that another rank is gone or silent.
+  Status fromPeer(Status status) {
+    hasPeerFailed = hasPeerFailed || !status;
+    return status;
+  }
+
+  const RankRun &run;
+  const TrainingOptions &options;
+  const data::Dataset &dataset;
+  data::Feeder feeder;
+  size_t program;
+  int64_t batch;
+  checkpoint::TrainingState state;
+  LossChannel channel;
+  std::optional<Evaluation> evaluation;
+  std::optional<checkpoint::CheckpointWriter> writer;
+  int64_t savedStep = -1, evaluatedStep = -1;
+  uint64_t stepsHere = 0; ///< of this process
+  Clock::time_point started = Clock::now();
+};
+
+Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *evalDataset) {
+  auto dataOf = [this](plan::ValueId id) { return run.executor.valueData(id); };
+  if (resume) {
+    DG_RETURN_IF_ERROR(resume->restore(run.plan, run.at(), dataOf));
+    state = resume->state();
+    savedStep = evaluatedStep = state.step;
+  }
+  state.model = run.plan.model.name;
+  state.seed = options.seed;
+  state.numSamples = dataset.numSamples();
+  state.shuffle = options.shuffle.describe();
+  state.learningRate = options.learningRate;
+  state.schedule = options.schedule.describe();
+  if (evalDataset) {
+    auto made = Evaluation::create(run, *evalDataset, options.evalBatch);
+    if (!made)
+      return made.status();
+    evaluation.emplace(std::move(*made));
+  }
+  if (!options.checkpointDirectory.empty()) {
+    auto made =
+        checkpoint::CheckpointWriter::create(run.plan, run.rank, options.checkpointDirectory, dataOf, run.agree);
+    if (!made)
+      return made.status();
+    writer.emplace(std::move(*made));
+  }
+  StartInfo info;
+  info.plan = &run.plan;
+  info.program = "train";
+  info.batch = batch;
+  info.samples = dataset.numSamples();
+  info.stepsPerEpoch = stepsPerEpoch();
+  info.epochs = options.epochs, info.steps = options.steps;
+  info.threads = options.threads;
+  info.seed = options.seed;
+  info.step = state.step;
+  if (resume)
+    info.resumedFrom = resume->path();
+  run.reporter.start(info);
+  return Status::ok();
+}
+
+Status Loop::runStep(std::span<const int64_t> order, int64_t count, double learningRate) {
+  auto begin = Clock::now();
+  DG_RETURN_IF_ERROR(feeder.fill(order.subspan(size_t(state.position), size_t(count))));
+  dg_scalars scalars{};
+  scalars.lr = float(learningRate);
+  scalars.loss_scale = 1;
+  scalars.step = state.step + 1;
+  scalars.seed = options.seed;
+  DG_RETURN_IF_ERROR(fromPeer(run.executor.runStep(program, scalars)));
+  StepInfo info;
+  info.stepUs = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+  info.stepInEpoch = state.position / batch + 1;
+  state.position += count;
+  info.step = ++state.step;
+  info.epoch = state.epoch + 1;
+  info.samples = count;
+  info.loss = scalarOf(run.executor, program, "loss");
+  if (run.trace)
+    run.trace->collect("train", info.step);
+  return fromPeer(channel.push(info));
+}
+
+Status Loop::evaluate() {
+  if (!evaluation)
+    return Status::ok();
+  auto info = evaluation->evaluate(channel, options.seed);
+  if (!info)
+    return fromPeer(info.status());
+  info->epoch = state.epoch, info->step = state.step;
+  run.reporter.evaluation(*info);
+  evaluatedStep = state.step;
+  return Status::ok();
+}
+
+Status Loop::save() {
+  if (!writer || savedStep == state.step)
+    return Status::ok();
+  DG_RETURN_IF_ERROR(fromPeer(channel.drain())); // rank 0 writes the sum of losses into the manifest
+  run.setPhase(RankPhase::checkpointing);
+  auto begin = Clock::now();
+  auto path = writer->write(state);
+  if (!path)
+    return path.status();
+  savedStep = state.step;
+  run.reporter.checkpoint({*path, state.step, secondsSince(begin)});
+  run.setPhase(RankPhase::training);
+  return Status::ok();
+}
+
+Status Loop::closeEpoch(Clock::time_point begin, double learningRate) {
+  DG_RETURN_IF_ERROR(fromPeer(channel.drain()));
+  EpochInfo info;
+  info.epoch = state.epoch + 1;
+  info.samples = state.position;
+  info.meanLoss = state.position > 0 ? state.lossSum / double(state.position) : 0;
+  info.seconds = secondsSince(begin);
+  info.learningRate = learningRate;
+  run.reporter.epoch(info);
+  ++state.epoch;
+  state.position = 0;
+  state.lossSum = 0;
+  return evaluate();
+}
+
+Result<Outcome> Loop::finish(Outcome outcome) {
+  DG_RETURN_IF_ERROR(fromPeer(channel.drain()));
+  if (outcome == Outcome::done && evaluatedStep != state.step)
+    DG_RETURN_IF_ERROR(evaluate());
+  DG_RETURN_IF_ERROR(save());
+  bool isResumable = outcome == Outcome::stopped && writer;
+  run.reporter.end({state.step, state.epoch, secondsSince(started), isResumable});
+  run.setPhase(RankPhase::done);
+  return outcome;
+}
+
+Result<Outcome> Loop::train() {
+  run.setPhase(RankPhase::training);
+  while (!isFinished()) {
+    auto begin = Clock::now();
+    std::vector<int64_t> order = data::sampleOrder(dataset.numSamples(), options.shuffle, options.seed, state.epoch);
+    double learningRate = options.learningRate * options.schedule.factorOf(state.epoch);
+    int64_t count = 0;
+    while (!isFinished() && (count = nextCount()) > 0) {
+      if (!run.mayStartStep(++stepsHere))
+        return finish(Outcome::stopped);
+      DG_RETURN_IF_ERROR(runStep(order, count, learningRate));
+      bool isDue = options.checkpointEvery.steps > 0 && state.step % options.checkpointEvery.steps == 0;
+      if (isDue && nextCount() > 0)
+        DG_RETURN_IF_ERROR(save());
+    }
+    if (nextCount() > 0)
+      break; // the last step came before the end of the epoch
+    DG_RETURN_IF_ERROR(closeEpoch(begin, learningRate));
+    const CheckpointInterval &every = options.checkpointEvery;
+    // A checkpoint by steps that is due at the last step of an epoch is written once the epoch is closed.
+    if ((every.epochs > 0 && state.epoch % every.epochs == 0) || (every.steps > 0 && state.step % every.steps == 0))
+      DG_RETURN_IF_ERROR(save());
+  }
+  return finish(Outcome::done);
+}
+
+} // namespace
+
+Result<Outcome> runTraining(const RankRun &run, const TrainingOptions &options, const data::Dataset &dataset,
+                            const data::Dataset *evalDataset, const checkpoint::Checkpoint *resume,
+                            bool &hasPeerFailed) {
+  DG_RETURN_IF_ERROR(checkTraining(run.plan, options, dataset.numSamples()));
+  const plan::Program *program = run.plan.findProgram("train");
+  auto feeder = data::Feeder::create(run.plan, *program, dataset, run.at(),
+                                     [&](plan::ValueId id, uint32_t m) { return run.executor.valueData(id, m); });
+  if (!feeder)
+    return feeder.status();
+  Loop loop(run, options, dataset, std::move(*feeder));
+  Status begun = loop.begin(resume, evalDataset);
+  Result<Outcome> outcome = begun ? loop.train() : Result<Outcome>(begun);
+  run.reporter.flush();
+  hasPeerFailed = loop.hasPeerFailed;
+  return outcome;
+}
+
+} // namespace dg::session

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training loop of one rank: epochs and steps, learning rate, evaluation, checkpoints, and the orderly stop. All
+// ranks run the same loop over the same numbers; what differs is the share of the data that each is fed.
+#pragma once
+
+#include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/data/Dataset.h"
+#include "runtime/data/SampleOrder.h"
+#include "runtime/session/LearningRate.h"
+#include "runtime/session/RankRun.h"
+
+#include <optional>
+#include <string>
+
+namespace dg::session {
+
+/// "10epochs" or "500steps".
+struct CheckpointInterval {
+  int64_t epochs = 0, steps = 0; ///< 0: not by this
+  /// Fails (usage) on anything else.
+  static Result<CheckpointInterval> parse(const std::string &text);
+};
+
+/// Checked and complete before the ranks exist.
+struct TrainingOptions {
+  int64_t epochs = 0, steps = 0; ///< counted from the very beginning of the training; one of them is above 0
+  double learningRate = 0;
+  LearningRateSchedule schedule;
+  uint64_t seed = 0;
+  data::Shuffle shuffle;
+  bool dropLast = false;
+  int64_t evalBatch = 0;           ///< 0: the program's
+  std::string checkpointDirectory; ///< empty: none
+  CheckpointInterval checkpointEvery;
+  uint32_t threads = 1; ///< for the report
+};
+
+enum class Outcome { done, stopped };
+
+/// Runs to the end of the options, or to the step at which the job is asked to stop; then, with a checkpoint directory,
+/// the state is saved. `resume` (may be null) is where to begin; its tensors are restored here. Fails on every rank
+/// that sees a failure; `hasPeerFailed` then says whether it came from another rank.
+Result<Outcome> runTraining(const RankRun &run, const TrainingOptions &options, const data::Dataset &dataset,
+                            const data::Dataset *evalDataset, const checkpoint::Checkpoint *resume,
+                            bool &hasPeerFailed);
+
+/// Whether the plan can be trained so on that many samples; the same check before ranks exist.
+Status checkTraining(const plan::Plan &plan, const TrainingOptions &options, int64_t numSamples);
+
+/// Whether these options can continue that state: the same seed, and in the middle of an epoch the same data set and
+/// shuffle.
+Status checkResume(const checkpoint::TrainingState &state, const TrainingOptions &options, int64_t numSamples);
+
+} // namespace dg::session

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/dgrun/Flags.h"
+
+#include <CLI/CLI.hpp>
+
+namespace dg::dgrun {
+
+static constexpr int exitUsage = 2;
+
+static void addWhere(CLI::App &app, Flags &flags) {
+  app.add_option("-n", flags.ranks, "ranks on this host; default: as many as the plan has")->check(CLI::PositiveNumber);
+  app.add_option("--threads", flags.threads, "threads per rank; default: the host's cores divided among its ranks")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--timeout", flags.timeoutSeconds, "seconds that a rank waits for another; default: 30")
+      ->check(CLI::PositiveNumber);
+}
+
+static void addData(CLI::App &app, Flags &flags) {
+  app.add_option(
+         "--data", flags.data,
+         "ARGUMENT=SOURCE: IDX(.gz), .npy, .npz[:NAME], .safetensors[:NAME], token files .u16/.u32 (:+1 for the "
+         "tokens that follow), shards separated by commas, or randn:1000x10, randint:10:1000")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--eval-data", flags.evalData, "ARGUMENT=SOURCE: evaluated after every epoch")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--normalize", flags.normalize, "ARGUMENT=MEAN,STD: after bytes were scaled to [0,1]")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--eval-batch", flags.evalBatch, "samples evaluated at once; default and most: the plan's")
+      ->check(CLI::PositiveNumber);
+  auto *buffer = app.add_option("--shuffle-buffer", flags.shuffleBuffer,
+                                "shuffle through a buffer of that many samples; default: the whole set")
+                     ->check(CLI::PositiveNumber);
+  app.add_flag("--no-shuffle", flags.noShuffle, "take the samples in the order of the files")->excludes(buffer);
+  app.add_flag("--drop-last", flags.dropLast, "leave out a last, smaller batch; default: it is trained too");
+  app.add_option("--input", flags.input, "ARGUMENT=@FILE: what to infer from")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--output", flags.output, "OUTPUT=@FILE.npy: where results go")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+static void addLength(CLI::App &app, Flags &flags) {
+  auto *epochs = app.add_option("--epochs", flags.epochs, "epochs, those before --resume included; default: 1")
+                     ->check(CLI::PositiveNumber);
+  app.add_option("--steps", flags.steps, "steps, those before --resume included")
+      ->check(CLI::PositiveNumber)
+      ->excludes(epochs);
+  app.add_option("--lr", flags.learningRate, "learning rate; default: the one that dgc stored")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--lr-schedule", flags.schedule,
+                 "constant, step:every=EPOCHS,gamma=FACTOR or cosine:epochs=EPOCHS; default: constant");
+  app.add_option("--seed", flags.seed, "of initial values, shuffles and random data; default: 0, or the checkpoint's");
+}
+
+static void addFiles(CLI::App &app, Flags &flags, CLI::Option *&resume) {
+  app.add_option("--checkpoint", flags.checkpoint, "folder for checkpoints; one is written at the end; default: none");
+  app.add_option("--checkpoint-every", flags.checkpointEvery, "10epochs or 500steps; default: only at the end");
+  resume = app.add_option("--resume", flags.resumeFrom,
+                          "continue from the latest checkpoint of --checkpoint, or of this folder")
+               ->expected(0, 1);
+  app.add_option("--trace", flags.trace, "write the first 100 steps as JSON for Perfetto; default: none");
+  app.add_flag("--json", flags.json,
+               "one JSON object a line on stdout: start, step, epoch, eval, checkpoint, failure, end");
+}
+
+std::optional<int> parseFlags(int argc, char **argv, Flags &flags) {
+  CLI::App app("Runs a package that dgc made: trains, evaluates or infers, on many ranks.", "dgrun");
+  app.set_version_flag("--version", std::string("dgrun ") + DG_VERSION);
+  app.add_option("JOB", flags.job, "package that dgc made (JOB.dgx)");
+  CLI::Option *resume = nullptr;
+  addWhere(app, flags);
+  addData(app, flags);
+  addLength(app, flags);
+  addFiles(app, flags, resume);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : exitUsage;
+  }
+  flags.resume = resume->count() > 0;
+  // `dgrun --resume JOB.dgx`: the package is not a folder of checkpoints.
+  if (flags.job.empty() && flags.resumeFrom.ends_with(".dgx"))
+    flags.job = std::exchange(flags.resumeFrom, "");
+  if (flags.job.empty()) {
+    std::fputs("dgrun: expected a package: dgrun JOB.dgx\nRun with --help for more information.\n", stderr);
+    return exitUsage;
+  }
+  return std::nullopt;
+}
+
+} // namespace dg::dgrun

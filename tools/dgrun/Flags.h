@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// dgrun's command line, as the user wrote it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dg::dgrun {
+
+struct Flags {
+  std::string job;
+  std::optional<int64_t> ranks;
+  std::optional<uint32_t> threads;
+  std::vector<std::string> data, evalData, normalize, input, output;
+  std::optional<int64_t> evalBatch, shuffleBuffer, epochs, steps;
+  bool noShuffle = false, dropLast = false, resume = false, json = false;
+  std::optional<double> learningRate;
+  std::optional<std::string> schedule, checkpointEvery;
+  std::optional<uint64_t> seed;
+  std::string checkpoint, resumeFrom, trace;
+  double timeoutSeconds = 30;
+};
+
+/// Fills `flags`. Returns nothing to go on, or the exit code to leave with (0 after --help and --version, 2 on a
+/// mistake, which has been printed).
+std::optional<int> parseFlags(int argc, char **argv, Flags &flags);
+
+} // namespace dg::dgrun

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// dgrun: flags, then the libraries. It never compiles and never interprets ops.
+#include "runtime/launch/LocalLauncher.h"
+#include "tools/dgrun/Flags.h"
+#include "tools/dgrun/Prepare.h"
+
+#include <cstdio>
+
+using namespace dg;
+
+static void printFailureEvent(int64_t rank, uint64_t step, const std::string &message) {
+  std::string line = session::failureEvent(rank, step, message);
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);
+}
+
+static int fail(const dgrun::Flags &flags, const Status &status) {
+  fmt::print(stderr, "dgrun: {}\n", status.message());
+  if (flags.json)
+    printFailureEvent(-1, 0, status.message());
+  return status.exitCode();
+}
+
+int main(int argc, char **argv) {
+  dgrun::Flags flags;
+  if (auto code = dgrun::parseFlags(argc, argv, flags))
+    return *code;
+  auto job = session::Job::open(flags.job);
+  if (!job)
+    return fail(flags, job.status());
+  auto assignment = dgrun::prepare(flags, **job);
+  if (!assignment)
+    return fail(flags, assignment.status());
+  const plan::Plan &plan = (*job)->plan();
+  LaunchOptions options;
+  options.numRanks = plan.mesh.numRanks();
+  options.describeTask = [&](uint32_t task) {
+    return task < plan.tasks.size() ? fmt::format("'{}' ({})", plan.tasks[task].name, plan.tasks[task].source) : "";
+  };
+  if (flags.json)
+    options.onFailure = [](const RankFailure &failure) { printFailureEvent(failure.rank, failure.step, failure.text); };
+  return launchLocal(options, [&](RankContext &context) { return session::runRank(context, *assignment); });
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/dgrun/Prepare.h"
+
+#include "runtime/session/Evaluation.h"
+
+#include <algorithm>
+#include <sched.h>
+
+namespace dg::dgrun {
+
+using session::Assignment;
+
+static uint32_t coresOfHost() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? uint32_t(CPU_COUNT(&set)) : 1;
+}
+
+static Result<data::DataSpecs> readSpecs(const char *flag, const std::vector<std::string> &sources,
+                                         const std::vector<std::string> &normalizations, uint64_t seed) {
+  data::DataSpecs specs;
+  specs.flag = flag;
+  specs.seed = seed;
+  for (const std::string &text : sources) {
+    auto pair = data::splitAssignment(flag, text);
+    if (!pair)
+      return pair.status();
+    if (!specs.sources.insert(*pair).second)
+      return Status::error(ErrorKind::usage, "{} {}: '{}' was given before; separate shards by commas", flag, text,
+                           pair->first);
+  }
+  for (const std::string &text : normalizations) {
+    auto pair = data::splitAssignment("--normalize", text);
+    if (!pair)
+      return pair.status();
+    auto normalization = data::parseNormalization(pair->second);
+    if (!normalization)
+      return normalization.status();
+    specs.normalizations[pair->first] = *normalization;
+  }
+  return specs;
+}
+
+static Result<data::Dataset> openDataset(const plan::Plan &plan, const char *programName,
+                                         const data::DataSpecs &specs) {
+  const plan::Program *program = plan.findProgram(programName);
+  if (!program)
+    return Status::error(ErrorKind::usage, "{}: the job has no program '{}'", specs.flag, programName);
+  auto arguments = data::argumentsOf(plan, *program);
+  if (!arguments)
+    return arguments.status();
+  return data::Dataset::open(*arguments, specs);
+}
+
+/// The checkpoint to begin from, if one was asked for; and no mixing of two trainings in one folder.
+static Status openCheckpoint(const Flags &flags, const plan::Plan &plan, bool isInference, Assignment &assignment) {
+  if (flags.checkpointEvery && flags.checkpoint.empty())
+    return Status::error(ErrorKind::usage, "--checkpoint-every: say where: --checkpoint DIR");
+  if (!flags.resume) {
+    if (auto steps = flags.checkpoint.empty() ? std::vector<int64_t>() : checkpoint::stepsIn(flags.checkpoint);
+        !steps.empty())
+      return Status::error(
+          ErrorKind::usage,
+          "--checkpoint {}: holds a training up to step {}; add --resume to continue it, or choose another "
+          "folder",
+          flags.checkpoint, steps.back());
+    return Status::ok();
+  }
+  const std::string &from = flags.resumeFrom.empty() ? flags.checkpoint : flags.resumeFrom;
+  if (from.empty())
+    return Status::error(ErrorKind::usage, "--resume: say from where: --resume DIR or --checkpoint DIR");
+  auto opened = checkpoint::Checkpoint::open(from);
+  if (!opened)
+    return opened.status();
+  assignment.resume.emplace(std::move(*opened));
+  return assignment.resume->check(plan, isInference ? checkpoint::Purpose::inference : checkpoint::Purpose::training);
+}
+
+static Status prepareInference(const Flags &flags, const plan::Plan &plan, Assignment &assignment) {
+  if (!flags.data.empty() || !flags.evalData.empty() || flags.epochs || flags.steps)
+    return Status::error(ErrorKind::usage,
+                         "--input and --output infer; --data, --eval-data, --epochs and --steps train");
+  session::InferenceOptions options;
+  options.threads = assignment.threads;
+  options.seed = assignment.seed;
+  for (const std::string &text : flags.output) {
+    auto pair = data::splitAssignment("--output", text);
+    if (!pair)
+      return pair.status();
+    options.outputs[pair->first] = pair->second.starts_with("@") ? pair->second.substr(1) : pair->second;
+  }
+  DG_RETURN_IF_ERROR(checkInference(plan, options));
+  auto specs = readSpecs("--input", flags.input, flags.normalize, assignment.seed);
+  if (!specs)
+    return specs.status();
+  auto dataset = openDataset(plan, "infer", *specs);
+  if (!dataset)
+    return dataset.status();
+  assignment.dataset.emplace(std::move(*dataset));
+  assignment.inference = std::move(options);
+  return Status::ok();
+}
+
+static Result<session::TrainingOptions> readTrainingOptions(const Flags &flags, const plan::Plan &plan,
+                                                            const Assignment &assignment) {
+  session::TrainingOptions options;
+  options.epochs = flags.epochs.value_or(flags.steps ? 0 : 1);
+  options.steps = flags.steps.value_or(0);
+  options.seed = assignment.seed;
+  options.threads = assignment.threads;
+  options.dropLast = flags.dropLast;
+  options.evalBatch = flags.evalBatch.value_or(0);
+  options.checkpointDirectory = flags.checkpoint;
+  using Kind = data::Shuffle::Kind;
+  options.shuffle.kind = flags.noShuffle ? Kind::none : flags.shuffleBuffer ? Kind::buffer : Kind::whole;
+  options.shuffle.bufferSize = flags.shuffleBuffer.value_or(0);
+  const checkpoint::TrainingState *before = assignment.resume ? &assignment.resume->state() : nullptr;
+  options.learningRate = flags.learningRate.value_or(before ? before->learningRate : plan.model.learningRate);
+  auto schedule = session::LearningRateSchedule::parse(flags.schedule.value_or(before ? before->schedule : "constant"));
+  if (!schedule)
+    return schedule.status();
+  options.schedule = *schedule;
+  if (flags.checkpointEvery) {
+    auto interval = session::CheckpointInterval::parse(*flags.checkpointEvery);
+    if (!interval)
+      return interval.status();
+    options.checkpointEvery = *interval;
+  }
+  return options;
+}
+
+static Status prepareTraining(const Flags &flags, const plan::Plan &plan, Assignment &assignment) {
+  auto options = readTrainingOptions(flags, plan, assignment);
+  if (!options)
+    return options.status();
+  DG_RETURN_IF_ERROR(checkTraining(plan, *options, INT64_MAX));
+  auto specs = readSpecs("--data", flags.data, flags.normalize, assignment.seed);
+  if (!specs)
+    return specs.status();
+  auto dataset = openDataset(plan, "train", *specs);
+  if (!dataset)
+    return dataset.status();
+  DG_RETURN_IF_ERROR(checkTraining(plan, *options, dataset->numSamples()));
+  if (assignment.resume)
+    DG_RETURN_IF_ERROR(checkResume(assignment.resume->state(), *options, dataset->numSamples()));
+  assignment.dataset.emplace(std::move(*dataset));
+  if (!flags.evalData.empty()) {
+    DG_RETURN_IF_ERROR(session::checkEvaluation(plan, options->evalBatch));
+    auto evalSpecs = readSpecs("--eval-data", flags.evalData, flags.normalize, assignment.seed);
+    if (!evalSpecs)
+      return evalSpecs.status();
+    auto evalDataset = openDataset(plan, "eval", *evalSpecs);
+    if (!evalDataset)
+      return evalDataset.status();
+    assignment.evalDataset.emplace(std::move(*evalDataset));
+  }
+  assignment.training = std::move(*options);
+  return Status::ok();
+}
+
+Result<Assignment> prepare(const Flags &flags, const session::Job &job) {
+  const plan::Plan &plan = job.plan();
+  if (flags.ranks && *flags.ranks != plan.mesh.numRanks())
+    return Status::error(
+        ErrorKind::usage,
+        "-n {}: the plan of {} is for {} ranks (pipe={}, data={}, tensor={}); run it with -n {} or compile it "
+        "for {}",
+        *flags.ranks, flags.job, plan.mesh.numRanks(), plan.mesh.sizeOf("pipe"), plan.mesh.sizeOf("data"),
+        plan.mesh.sizeOf("tensor"), plan.mesh.numRanks(), *flags.ranks);
+  Assignment assignment;
+  assignment.job = &job;
+  assignment.json = flags.json;
+  assignment.tracePath = flags.trace;
+  assignment.timeout = std::chrono::milliseconds(int64_t(std::min(flags.timeoutSeconds, 1e9) * 1000));
+  assignment.threads = flags.threads.value_or(std::max(1u, coresOfHost() / uint32_t(plan.mesh.numRanks())));
+  bool isInference = !flags.input.empty() || !flags.output.empty() || !plan.findProgram("train");
+  DG_RETURN_IF_ERROR(openCheckpoint(flags, plan, isInference, assignment));
+  assignment.seed = flags.seed.value_or(assignment.resume ? assignment.resume->state().seed : 0);
+  DG_RETURN_IF_ERROR(isInference ? prepareInference(flags, plan, assignment)
+                                 : prepareTraining(flags, plan, assignment));
+  return assignment;
+}
+
+} // namespace dg::dgrun

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// From flags to an assignment: everything that can be wrong with files and flags is found here, before a rank exists.
+#pragma once
+
+#include "runtime/session/RankSession.h"
+#include "tools/dgrun/Flags.h"
+
+namespace dg::dgrun {
+
+/// Opens data and checkpoint and completes the options. `job` outlives the assignment.
+Result<session::Assignment> prepare(const Flags &flags, const session::Job &job);
+
+} // namespace dg::dgrun
