@@ -192,6 +192,10 @@ Status checkProgram(size_t index, const Plan &plan) {
         return missing(where, "chunk", action.chunk, plan.chunks.size());
       if (action.microbatch >= program.microbatches)
         return missing(where, "micro-batch", action.microbatch, program.microbatches);
+      if (plan.chunks[action.chunk].program != index)
+        return Status::error(ErrorKind::badInput,
+                             "plan.json: {}: chunk {} belongs to programs[{}], not to programs[{}]", where,
+                             action.chunk, plan.chunks[action.chunk].program, index);
       if (plan.chunks[action.chunk].stage != stage)
         return Status::error(ErrorKind::badInput, "plan.json: {}: chunk {} belongs to stage {}, not to stage {}", where,
                              action.chunk, plan.chunks[action.chunk].stage, stage);

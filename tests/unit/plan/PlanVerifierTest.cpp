@@ -63,7 +63,7 @@ Plan chainPlan() {
   add("second", {0}, {1}, {0});
   add("third", {1}, {2}, {1});
   add("fourth", {2}, {3}, {2});
-  plan.chunks = {{0, Phase::forward, {0, 1, 2, 3}}};
+  plan.chunks = {{0, 0, Phase::forward, {0, 1, 2, 3}}};
   Program program;
   program.name = "infer";
   program.outputs = {{"out", {3}}};
@@ -298,7 +298,7 @@ TEST(PlanVerifier, LoopsTouchWhatTheirBodiesTouch) {
   loop.trips = 3;
   loop.deps = {0};
   plan.tasks.push_back(loop);
-  plan.chunks.push_back({0, Phase::forward, {1, 2}}); // second and third move into the body
+  plan.chunks.push_back({0, 0, Phase::forward, {1, 2}}); // second and third move into the body
   plan.chunks[0].tasks = {0, 4, 3};
   plan.tasks[1].deps = {};
   plan.tasks[3].deps = {4};

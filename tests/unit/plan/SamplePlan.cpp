@@ -142,13 +142,13 @@ private:
       loss = value("loss", ValueKind::output, {});
     }
 
-    plan.chunks.push_back({stage, Phase::begin, {}});
+    plan.chunks.push_back({0, stage, Phase::begin, {}});
     for (ValueId sum : sums)
       task("zero " + plan.values[sum].name, TaskKind::zero, {}, {sum});
     if (stage == last)
       task("zero loss", TaskKind::zero, {}, {loss});
 
-    plan.chunks.push_back({stage, Phase::forward, {}});
+    plan.chunks.push_back({0, stage, Phase::forward, {}});
     if (stage > 0)
       receive(local("receive h"), input, stage - 1, 2 * stage);
     for (uint32_t layer = 0; layer < options.layers; ++layer)
@@ -159,7 +159,7 @@ private:
     else
       task("loss/mse", TaskKind::kernel, {activations.back(), target, loss}, {loss});
 
-    plan.chunks.push_back({stage, Phase::backward, {}});
+    plan.chunks.push_back({0, stage, Phase::backward, {}});
     ValueId gradient = value(local("g"), ValueKind::gradient, {batch, width});
     if (stage < last)
       receive(local("receive g"), gradient, stage + 1, 2 * (stage + 1) + 1);
@@ -176,7 +176,7 @@ private:
     if (stage > 0)
       send(local("send g"), gradient, stage - 1, 2 * stage + 1);
 
-    plan.chunks.push_back({stage, Phase::update, {}});
+    plan.chunks.push_back({0, stage, Phase::update, {}});
     for (uint32_t layer = 0; layer < options.layers; ++layer) {
       Task &reduce = task("grad " + plan.values[weights[layer]].name + "/all_reduce", TaskKind::allReduce,
                           {sums[layer]}, {sums[layer]});
