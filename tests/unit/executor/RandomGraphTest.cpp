@@ -102,6 +102,7 @@ private:
         maker.plan.tasks[id].reads.push_back(values.back());
     }
     plan::Task &task = maker.plan.tasks[id];
+    task.flops = pick(1'000'000); // what is urgent is then seldom what comes first
     for (TaskId earlier : maker.plan.chunks[chunk].tasks)
       if (earlier != id && conflicts(maker.plan.tasks[earlier], task))
         task.deps.push_back(earlier);

@@ -57,7 +57,10 @@ public:
   }
 
   plan::ChunkId addChunk(plan::Phase phase = plan::Phase::forward, uint32_t stage = 0) {
-    plan.chunks.push_back({stage, phase, {}});
+    plan::Chunk chunk;
+    chunk.stage = stage;
+    chunk.phase = phase;
+    plan.chunks.push_back(chunk);
     return plan::ChunkId(plan.chunks.size() - 1);
   }
 
