@@ -63,6 +63,17 @@ std::string pathOf(const splines *spline, double height, bool turned) {
   return path;
 }
 
+/// Groups that dot keeps in one column: the forward pass, and the gradients that are handed on from layer to layer.
+std::string columnOf(const OpGraph &graph, uint32_t group) {
+  Phase phase = graph.groups[group].phase;
+  if (phase == Phase::forward)
+    return "forward";
+  bool handsOn = std::any_of(graph.edges.begin(), graph.edges.end(), [&](const GroupEdge &edge) {
+    return edge.from == group && graph.groups[edge.to].phase == Phase::backward;
+  });
+  return phase == Phase::backward && handsOn ? "backward" : "";
+}
+
 /// dot without a line to a backward group would put it on the first rank: the last forward group pulls the first
 /// backward group down beside it.
 bool startsBackward(const OpGraph &graph, uint32_t group) {
@@ -101,6 +112,8 @@ Result<GraphLayout> layOut(const OpGraph &graph) {
     set(node, "fixedsize", "true");
     set(node, "width", fmt::format("{:.4f}", boxWidth / pointsPerInch));
     set(node, "height", fmt::format("{:.4f}", boxHeight / pointsPerInch));
+    if (std::string column = columnOf(graph, uint32_t(i)); !column.empty())
+      set(node, "group", column);
     nodes.push_back(node);
   }
   std::vector<Agedge_t *> edges;
@@ -114,7 +127,7 @@ Result<GraphLayout> layOut(const OpGraph &graph) {
                             text(fmt::format("e{}", i).c_str()), 1);
     set(line, "minlen", std::to_string(role.minimumLength));
     set(line, "constraint", role.shapesRanks ? "true" : "false");
-    set(line, "weight", role.shapesRanks ? "4" : "1");
+    set(line, "weight", role.shapesRanks ? "4" : "0");
     set(line, "dir", "none");
     edges.push_back(line);
   }

@@ -88,13 +88,14 @@
   const graph = byId('graph');
   let svg = null, box = null;
   function setView() { svg.setAttribute('viewBox', box.x + ' ' + box.y + ' ' + box.w + ' ' + box.h); }
+  // A graph that would be too small to read is shown from its top, as wide as it can be read; the rest is a drag away.
   function fit() {
-    const g = view.programs[current].graph;
-    const ratio = graph.clientWidth / Math.max(1, graph.clientHeight);
-    // Tall graphs are shown from the top at a readable size; the rest is a drag away.
-    let h = Math.min(g.height, Math.max(460, g.height / 3)), w = h * ratio;
-    if (w < g.width) { w = g.width; h = w / ratio; }
-    box = { x: (g.width - w) / 2, y: g.height < h ? (g.height - h) / 2 : 0, w, h };
+    const g = view.programs[current].graph, ratio = graph.clientWidth / Math.max(1, graph.clientHeight);
+    const readable = graph.clientWidth / 0.72;
+    const w = Math.min(Math.max(g.width, g.height * ratio), Math.max(readable, graph.clientWidth)), h = w / ratio;
+    const top = g.nodes.reduce((best, node) => (!best || node.y < best.y ? node : best), null);
+    const x = g.width <= w ? (g.width - w) / 2 : Math.min(Math.max((top ? top.x : 0) - w / 2, 0), g.width - w);
+    box = { x, y: g.height <= h ? (g.height - h) / 2 : 0, w, h };
     setView();
   }
   function zoom(factor, cx, cy) {
@@ -114,7 +115,7 @@
     graph.replaceChildren();
     svg = draw(graph, 'svg', { role: 'img', 'aria-label': 'Graph of ops, coloured by stage' });
     const defs = draw(svg, 'defs');
-    const marker = draw(defs, 'marker', { id: 'arrow', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: 'auto-start-reverse' });
+    const marker = draw(defs, 'marker', { id: 'arrow', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, markerUnits: 'userSpaceOnUse', orient: 'auto-start-reverse' });
     draw(marker, 'path', { d: 'M0 0L8 4L0 8z', class: 'arrow' });
     edgeElements = g.edges.map((edge) => {
       const from = g.nodes[edge.from], to = g.nodes[edge.to];
@@ -243,6 +244,7 @@
   function showOp(id, back) {
     const op = plan.ops[id];
     const node = nodeOfOp.get(id);
+    history.replaceState(null, '', '#op=' + id);
     select(node === undefined ? null : node);
     side.replaceChildren();
     if (back) put(side, 'button', { class: 'back', type: 'button' }, '← back').addEventListener('click', back);
@@ -375,4 +377,7 @@
   showSearch();
   showHint();
   showProgram(0);
+  // A link to an op: plan.html#op=12
+  const linked = /^#op=(\d+)$/.exec(location.hash);
+  if (linked && plan.ops[linked[1]]) showOp(Number(linked[1]), null);
 })();
