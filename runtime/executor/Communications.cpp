@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/executor/Communications.h"
 
+#include "runtime/executor/SpinWait.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <thread>

@@ -76,16 +76,4 @@ private:
   Status failed = Status::ok();
 };
 
-/// The steady clock, in nanoseconds: not a system call on the machines we know.
-inline uint64_t nowNs() { return uint64_t(std::chrono::steady_clock::now().time_since_epoch().count()); }
-
-/// Tells the core that this is a spin loop.
-inline void pauseCore() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 } // namespace dg

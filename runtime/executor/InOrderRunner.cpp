@@ -2,6 +2,8 @@
 // The runner of a rank with one thread, and what both runners do with caller-only nodes.
 #include "runtime/executor/SegmentRunner.h"
 
+#include "runtime/executor/SpinWait.h"
+
 namespace dg {
 
 Progress advanceCallerNode(const Node &node, uint32_t index, StepContext &step, Operation *&awaited) {

@@ -47,9 +47,9 @@ private:
   Status addTask(ChunkState &state, TaskId id);
   uint32_t addNode(ChunkState &state, Node node, const Task &task);
   void addEdge(ChunkState &state, const Place &from, uint32_t to) const;
-  Status resolveKernel(Node &node, const Task &task);
+  void resolveKernel(Node &node, const Task &task);
   Status resolveBlockCopy(Node &node, const Task &task) const;
-  Status resolveOperations(Node &node, const Task &task, TaskId communication) const;
+  void resolveOperations(Node &node, const Task &task, TaskId communication) const;
   void closeSegment(ChunkState &state);
   size_t countTiles(const PreparedChunk &chunk) const;
 
@@ -152,13 +152,12 @@ Status ProgramBuilder::prepareOperations(ChunkId id) {
   return Status::ok();
 }
 
-Status ProgramBuilder::resolveKernel(Node &node, const Task &task) {
+void ProgramBuilder::resolveKernel(Node &node, const Task &task) {
   node.kind = NodeKind::kernel;
   node.tiles = task.tiles;
   node.kernel = context.library.find(task.kernel);
   if (!node.kernel)
     missingKernels.insert(task.kernel);
-  return Status::ok();
 }
 
 /// copy, zero, slice, and what a collective of one rank comes to: a copy, or nothing when it is in place.
@@ -198,11 +197,10 @@ Status ProgramBuilder::resolveBlockCopy(Node &node, const Task &task) const {
 }
 
 /// start (communication is the task itself) and finish.
-Status ProgramBuilder::resolveOperations(Node &node, const Task &task, TaskId communication) const {
+void ProgramBuilder::resolveOperations(Node &node, const Task &task, TaskId communication) const {
   node.kind = task.kind == TaskKind::finish ? NodeKind::finish : NodeKind::start;
   for (Operation *operation : operations.at(communication))
     node.operations.push_back({operation});
-  return Status::ok();
 }
 
 uint32_t ProgramBuilder::addNode(ChunkState &state, Node node, const Task &task) {
@@ -271,18 +269,18 @@ Status ProgramBuilder::addTask(ChunkState &state, TaskId id) {
   node.period = periodOf(plan, task.buffers, state.runs);
   bool isStart = isCommunication(task.kind) && operations.contains(id);
   if (task.kind == TaskKind::kernel) {
-    DG_RETURN_IF_ERROR(resolveKernel(node, task));
+    resolveKernel(node, task);
   } else if (task.kind == TaskKind::finish) {
     if (!state.places.contains(task.finishes) || !isCommunication(plan.tasks[task.finishes].kind))
       return damaged(task, "finishes no communication that stands before it in its chunk");
     if (operations.contains(task.finishes)) {
-      DG_RETURN_IF_ERROR(resolveOperations(node, task, task.finishes));
+      resolveOperations(node, task, task.finishes);
     } else {
       node.kind = NodeKind::blockCopy;
       node.copy.rows = 0;
     }
   } else if (isStart) {
-    DG_RETURN_IF_ERROR(resolveOperations(node, task, id));
+    resolveOperations(node, task, id);
   } else {
     DG_RETURN_IF_ERROR(resolveBlockCopy(node, task));
   }

@@ -7,6 +7,8 @@
 // A released node's first claim synchronises with its release, and its release with every dependency's completion.
 #include "runtime/executor/SegmentRunner.h"
 
+#include "runtime/executor/SpinWait.h"
+
 #include <bit>
 #include <thread>
 
