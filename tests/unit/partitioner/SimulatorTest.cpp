@@ -37,7 +37,9 @@ struct PlanBuilder {
     return ValueId(plan.values.size() - 1);
   }
   ChunkId chunk(uint32_t stage, Phase phase) {
-    plan.chunks.push_back({stage, phase, {}});
+    Chunk &chunk = plan.chunks.emplace_back();
+    chunk.stage = stage;
+    chunk.phase = phase;
     return ChunkId(plan.chunks.size() - 1);
   }
   Task &add(ChunkId chunk, TaskKind kind, std::vector<TaskId> deps = {}, std::vector<ValueId> buffers = {}) {
