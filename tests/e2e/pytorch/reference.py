@@ -210,10 +210,10 @@ def write_random_case(model, directory, samples, seed):
     save_file(weights, f"{directory}/init.safetensors")
     inputs = {"mlp": (10,), "lenet": (1, 28, 28), "wide_mlp": (784,)}
     if model == "gpt":
-        x, y = generator.integers(0, 8192, (2, samples, 256))
+        x, y = generator.integers(0, 8192, (2, samples, 256), dtype=np.int32)
     else:
         x = generator.standard_normal((samples, *inputs[model])).astype(np.float32)
-        y = generator.integers(0, 10, samples)
+        y = generator.integers(0, 10, samples, dtype=np.int32)
         if model == "mlp":
             y = generator.standard_normal((samples, 1)).astype(np.float32)
     np.save(f"{directory}/x.npy", x)
