@@ -329,10 +329,6 @@ Status checkOutliving(const Plan &plan, const PlanFacts &facts, const ProgramUse
     touched.push_back(id);
     outlives[id] = plan.values[id].slots > 1 || (program.microbatches > 1 && use.crosses[id]);
   }
-  for (ChunkId chunk : use.chunks)
-    for (TaskId task : plan.chunks[chunk].tasks)
-      if (plan.tasks[task].kind == TaskKind::send)
-        outlives[plan.tasks[task].buffers[0]] = true;
   return checkExclusive(plan, facts, touched, outlives,
                         fmt::format("outlives its chunk in program '{}'", program.name));
 }

@@ -228,7 +228,7 @@ ProgramUse gatherUse(const Plan &plan, const PlanFacts &facts, const Program &pr
           use.touched[value] = true;
           if (firstChunk[value] == noId)
             firstChunk[value] = chunk;
-          if (firstChunk[value] != chunk || plan.tasks[task].kind == TaskKind::send)
+          if (firstChunk[value] != chunk)
             use.crosses[value] = true;
         }
       for (ValueId value : facts.access[task].writes)

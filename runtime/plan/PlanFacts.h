@@ -21,7 +21,7 @@ struct TaskAccess {
 struct ProgramUse {
   std::vector<ChunkId> chunks;        ///< of this stage, each once, in the order of their first action
   std::vector<bool> written, touched; ///< per value of the plan
-  std::vector<bool> crosses;          ///< touched by two chunks, sent, fed or read by the runtime
+  std::vector<bool> crosses;          ///< touched by two chunks, fed or read by the runtime
 };
 
 struct PlanFacts {

@@ -118,13 +118,16 @@ private:
       return std::pair(facts.bufferOf[value], inLoop ? 0 : action.microbatch % plan.values[value].slots);
     };
     for (const auto &[value, task] : flow.needs) {
-      if (given.contains(facts.bufferOf[value]) || plan.values[value].kind == ValueKind::scratch)
-        continue;
       auto wrong = [&](std::string_view what) {
         return Status::error(ErrorKind::badInput, "plan: {}: ops[{}] ('{}') reads values[{}] ('{}'): {}",
                              describe(plan, program, stage, index), task, plan.tasks[task].name, value,
                              plan.values[value].name, what);
       };
+      if (plan.values[value].kind == ValueKind::input && plan.values[value].slots < program.microbatches)
+        return wrong(
+            fmt::format("an input with {} slots for {} micro-batches", plan.values[value].slots, program.microbatches));
+      if (given.contains(facts.bufferOf[value]) || plan.values[value].kind == ValueKind::scratch)
+        continue;
       auto found = slots.find(slotOf(value));
       if (found == slots.end())
         return wrong("nothing has written it yet");
@@ -156,15 +159,10 @@ private:
 
 Status checkInputs(const Plan &plan, const Program &program) {
   for (const Port &port : program.inputs)
-    for (ValueId value : port.values) {
+    for (ValueId value : port.values)
       if (plan.values[value].kind != ValueKind::input)
         return Status::error(ErrorKind::badInput, "plan: program '{}': input '{}': values[{}] is not of kind input",
                              program.name, port.name, value);
-      if (plan.values[value].slots < program.microbatches)
-        return Status::error(ErrorKind::badInput,
-                             "plan: program '{}': input '{}' (values[{}]) has {} slots for {} micro-batches",
-                             program.name, port.name, value, plan.values[value].slots, program.microbatches);
-    }
   return Status::ok();
 }
 
@@ -175,8 +173,8 @@ Status checkInputs(const Plan &plan, const Program &program) {
 struct Event {
   enum class Kind { send, received, overwrite, join, joined } kind;
   TaskId task;
-  uint32_t channel; ///< overwrite: the buffer
-  uint32_t slots;
+  uint32_t channel;          ///< overwrite: the buffer that was sent
+  uint32_t slots;            ///< of that buffer
   std::vector<size_t> after; ///< events of the chunk that must have happened
 };
 
@@ -186,14 +184,14 @@ class Progress {
 public:
   Progress(const Plan &plan, const PlanFacts &facts, const Program &program)
       : plan(plan), facts(facts), program(program), stages(plan.numStages()) {
-    std::set<uint32_t> sentBuffers;
+    std::map<uint32_t, ValueId> sentBuffers;
     std::vector<std::vector<ChunkId>> chunks;
     for (uint32_t stage = 0; stage < plan.numStages(); ++stage) {
       chunks.push_back(gatherUse(plan, facts, program, stage).chunks);
       for (ChunkId chunk : chunks.back())
         for (TaskId task : plan.chunks[chunk].tasks)
           if (plan.tasks[task].kind == TaskKind::send)
-            sentBuffers.insert(facts.bufferOf[plan.tasks[task].buffers[0]]);
+            sentBuffers.emplace(facts.bufferOf[plan.tasks[task].buffers[0]], plan.tasks[task].buffers[0]);
     }
     for (const std::vector<ChunkId> &list : chunks)
       for (ChunkId chunk : list)
@@ -224,14 +222,14 @@ private:
   using Message = std::pair<uint32_t, uint32_t>; ///< channel, micro-batch
   using Slot = std::pair<uint32_t, uint32_t>;    ///< buffer, slot
 
-  std::vector<Event> eventsOf(ChunkId chunk, const std::set<uint32_t> &sentBuffers) const {
+  std::vector<Event> eventsOf(ChunkId chunk, const std::map<uint32_t, ValueId> &sentBuffers) const {
     std::vector<Event> found;
     for (TaskId id : plan.chunks[chunk].tasks) {
       const Task &task = plan.tasks[id];
-      std::set<uint32_t> rewritten;
-      for (ValueId value : facts.access[id].writes)
-        if (sentBuffers.contains(facts.bufferOf[value]) && rewritten.insert(facts.bufferOf[value]).second)
-          found.push_back({Event::Kind::overwrite, id, facts.bufferOf[value], plan.values[value].slots, {}});
+      for (const auto &[buffer, sent] : sentBuffers)
+        if (std::any_of(facts.access[id].writes.begin(), facts.access[id].writes.end(),
+                        [&](ValueId written) { return sharesBytes(written, sent); }))
+          found.push_back({Event::Kind::overwrite, id, buffer, plan.values[sent].slots, {}});
       if (task.kind == TaskKind::send)
         found.push_back({Event::Kind::send, id, task.channel, plan.values[task.buffers[0]].slots, {}});
       if (isCollective(task.kind) && task.axis == "pipe")
@@ -253,7 +251,14 @@ private:
     return found;
   }
 
-  /// Lets the first event happen that can; goes on to the next action when all have. False if nothing moved.
+  /// Whether writing `a` may have to wait for a send of `b`. Values with several slots overlap no other buffer.
+  bool sharesBytes(ValueId a, ValueId b) const {
+    const Value &x = plan.values[a], &y = plan.values[b];
+    return facts.bufferOf[a] == facts.bufferOf[b] ||
+           (x.stage == y.stage && x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes);
+  }
+
+  /// Lets every event happen that can; goes on to the next action when all have. False if nothing moved.
   bool advance(uint32_t stage) {
     StageState &state = stages[stage];
     if (state.action == program.actions[stage].size())
