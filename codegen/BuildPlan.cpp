@@ -84,7 +84,8 @@ public:
   }
 
 private:
-  //===- Programs and chunks ----------------------------------------------------------------------------------------===//
+  //===- Programs and chunks
+  //----------------------------------------------------------------------------------------===//
 
   LogicalResult addProgram(StringRef name) {
     SmallVector<GraphOp> chunks;
@@ -180,7 +181,8 @@ private:
     }
   }
 
-  //===- Values -----------------------------------------------------------------------------------------------------===//
+  //===- Values
+  //-----------------------------------------------------------------------------------------------------===//
 
   std::string uniqueName(const std::string &wanted) {
     unsigned &count = usedNames[{stage, wanted}];
@@ -286,7 +288,8 @@ private:
     return addValue(uniqueName(nameOf(op)), kind, tensorOf(op->getResult(index)), sharding);
   }
 
-  //===- Tasks ------------------------------------------------------------------------------------------------------===//
+  //===- Tasks
+  //------------------------------------------------------------------------------------------------------===//
 
   static std::string nameOf(Operation *op) {
     StringRef label = getPlace(op).getLabel().getValue();
@@ -348,8 +351,7 @@ private:
     if (auto reshape = dyn_cast<ReshapeOp>(op))
       return ids[reshape.getResult()] = read(reshape.getInput()), success();
     if (auto accumulated = dyn_cast<AccumulatedOp>(op)) {
-      ids[accumulated.getResult()] =
-          accumulatorValue(accumulated.getAccumulator(), tensorOf(accumulated.getResult()));
+      ids[accumulated.getResult()] = accumulatorValue(accumulated.getAccumulator(), tensorOf(accumulated.getResult()));
       return success();
     }
     if (auto end = dyn_cast<ReturnOp>(op))

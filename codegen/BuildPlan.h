@@ -18,9 +18,9 @@ struct PlanOptions {
   uint32_t microbatches = 1;
 };
 
-/// Builds values, tasks, chunks and ports of every program in a module that has been through the split phase, and adds the
-/// kernels to the module that `kernelsOf` names for a program. Moves communication ops up to where their operands are
-/// ready, so that they start early. Errors are emitted on the op.
+/// Builds values, tasks, chunks and ports of every program in a module that has been through the split phase, and adds
+/// the kernels to the module that `kernelsOf` names for a program. Moves communication ops up to where their operands
+/// are ready, so that they start early. Errors are emitted on the op.
 mlir::FailureOr<plan::Plan> buildPlan(mlir::ModuleOp module, const PlanOptions &options,
                                       llvm::function_ref<KernelModule &(llvm::StringRef program)> kernelsOf);
 

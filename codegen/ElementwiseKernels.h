@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scalar functions of elementwise ops, as code on vectors: what fusion into other kernels needs of them.
+#pragma once
+
+#include "codegen/KernelBuilder.h"
+
+#include "mlir/IR/Operation.h"
+
+namespace dg::codegen {
+
+/// Emits the op on vectors (or scalars) of its operands' elements; null where the op is not one element by element.
+Value emitElementFunction(KernelBuilder &kernel, mlir::Operation *op, ValueRange operands);
+
+} // namespace dg::codegen

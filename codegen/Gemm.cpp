@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// The blocked matrix product: choice of blocks, packing, microkernel.
+#include "codegen/Gemm.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace dg::codegen {
+
+GemmBlocking GemmBlocking::choose(const Target &target, int64_t m, int64_t n, int64_t k, const MatrixRef &left,
+                                  const MatrixRef &right, double blockFlops) {
+  GemmBlocking b;
+  b.m = m, b.n = n, b.k = k;
+  int64_t lanes = target.lanes(), vectors = n > lanes ? 2 : 1;
+  // Sums, the vectors of one row of b, and one element of a: 14×2+3 of 32 registers, 6×2+3 of 16.
+  int64_t mostRows = std::min<int64_t>(14, (target.vectorRegisters - vectors - 1) / vectors);
+  b.panelColumns = vectors * lanes;
+  b.columnPanels = llvm::divideCeil(n, b.panelColumns);
+  b.rowPanels = llvm::divideCeil(m, mostRows);
+  b.panelRows = llvm::divideCeil(m, b.rowPanels);
+  b.numTallPanels = m - (b.panelRows - 1) * b.rowPanels;
+  // A panel of rows of one slice stays in the first-level cache (14 · 512 · 4 bytes = 28 KiB), the packed columns in
+  // the second.
+  constexpr int64_t mostDepth = 512;
+  b.depth = k <= mostDepth ? k : llvm::alignTo(llvm::divideCeil(k, llvm::divideCeil(k, mostDepth)), lanes);
+
+  // Packing the columns is paid by the rows of a block: whole columns of up to 256 rows first, then as many columns as
+  // the work asks.
+  constexpr int64_t mostRowsOfBlock = 256, mostPackedElements = 64 * 1024;
+  b.rowBlocks = llvm::divideCeil(m, mostRowsOfBlock);
+  b.rowPanelsPerBlock = llvm::divideCeil(b.rowPanels, b.rowBlocks);
+  b.rowBlocks = llvm::divideCeil(b.rowPanels, b.rowPanelsPerBlock);
+  double panelFlops = 2.0 * double(std::min(m, b.rowPanelsPerBlock * b.panelRows)) * double(b.panelColumns) * double(k);
+  int64_t most = std::max<int64_t>(1, mostPackedElements / (b.panelColumns * b.depth));
+  b.columnPanelsPerBlock =
+      std::clamp<int64_t>(int64_t(blockFlops / panelFlops + 0.5), 1, std::min(most, b.columnPanels));
+  b.columnBlocks = llvm::divideCeil(b.columnPanels, b.columnPanelsPerBlock);
+  b.columnPanelsPerBlock = llvm::divideCeil(b.columnPanels, b.columnBlocks);
+  b.columnBlocks = llvm::divideCeil(b.columnPanels, b.columnPanelsPerBlock);
+
+  constexpr int64_t smallElements = 8 * 1024; // stays in the first-level cache as it is
+  b.packsRight = right.columnStride != 1 || (k * n > smallElements && b.rowPanelsPerBlock > 1);
+  // Rows that are a multiple of 2 KiB apart fall on the same few lines of the first-level cache.
+  bool conflicts = left.rowStride * 4 % 2048 == 0 && k > 64 && b.columnPanelsPerBlock > 1;
+  b.packsLeft = left.columnStride == 1 ? conflicts : k * m > smallElements;
+  return b;
+}
+
+namespace {
+/// One block's emission: what all its parts need.
+class BlockEmitter {
+public:
+  BlockEmitter(KernelBuilder &k, const GemmBlocking &blocking, MatrixRef left, MatrixRef right, MatrixRef result)
+      : k(k), blocking(blocking), left(left), right(right), result(result) {
+    if (blocking.packsRight)
+      packedRight = k.stack(blocking.columnPanelsPerBlock * blocking.depth * blocking.panelColumns);
+    leftStride = left.columnStride == 1 ? llvm::alignTo(blocking.depth, k.lanes) + k.lanes
+                                        : llvm::alignTo(blocking.panelRows, k.lanes);
+    if (blocking.packsLeft)
+      packedLeft = k.stack(leftStride * (left.columnStride == 1 ? blocking.panelRows : blocking.depth));
+  }
+
+  void emit(Value rowBlock, Value columnBlock) {
+    firstRowPanel = k.mul(rowBlock, blocking.rowPanelsPerBlock);
+    endRowPanel = end(firstRowPanel, blocking.rowPanelsPerBlock, blocking.rowPanels);
+    firstColumnPanel = k.mul(columnBlock, blocking.columnPanelsPerBlock);
+    endColumnPanel = end(firstColumnPanel, blocking.columnPanelsPerBlock, blocking.columnPanels);
+    if (blocking.depth == blocking.k)
+      return emitSlice(k.index(0), k.index(blocking.k));
+    k.loop(0, blocking.k, blocking.depth,
+           [&](Value from) { emitSlice(from, k.min(k.index(blocking.depth), k.sub(k.index(blocking.k), from))); });
+  }
+
+private:
+  Value end(Value first, int64_t count, int64_t total) {
+    return total % count ? k.min(k.add(first, count), k.index(total)) : k.add(first, count);
+  }
+
+  /// The vectors that make up a panel with this many columns.
+  SmallVector<Lanes> vectorsOf(int64_t columns) {
+    SmallVector<Lanes> vectors;
+    for (; columns > 0; columns -= k.lanes)
+      vectors.push_back(columns >= k.lanes ? Lanes{k.lanes, k.lanes}
+                                           : Lanes{int64_t(llvm::bit_ceil(uint64_t(columns))), columns});
+    return vectors;
+  }
+
+  /// Calls the body for each panel of columns of the block, with the columns it has.
+  void loopColumnPanels(llvm::function_ref<void(Value panel, int64_t columns)> body) {
+    int64_t rest = blocking.n % blocking.panelColumns, full = blocking.columnPanels - (rest ? 1 : 0);
+    if (full > 0)
+      k.loop(firstColumnPanel, rest ? k.min(endColumnPanel, k.index(full)) : endColumnPanel, 1,
+             [&](Value panel) { body(panel, blocking.panelColumns); });
+    if (rest == 0)
+      return;
+    if (blocking.columnBlocks == 1)
+      body(k.index(full), rest);
+    else
+      k.ifThen(k.isEqual(endColumnPanel, k.index(blocking.columnPanels)), [&] { body(k.index(full), rest); });
+  }
+
+  /// One slice of k: pack the columns, then every panel of rows against every panel of columns.
+  void emitSlice(Value from, Value length) {
+    sliceFrom = from, sliceLength = length;
+    if (blocking.packsRight)
+      loopColumnPanels([&](Value panel, int64_t columns) {
+        if (right.columnStride == 1)
+          packColumns(panel, columns);
+        else
+          packTransposed(panel, columns);
+      });
+    Value tall = k.index(blocking.numTallPanels);
+    bool allTall = blocking.numTallPanels == blocking.rowPanels;
+    k.loop(firstRowPanel, allTall ? endRowPanel : k.min(endRowPanel, tall), 1,
+           [&](Value panel) { emitRowPanel(k.mul(panel, blocking.panelRows), blocking.panelRows); });
+    if (!allTall)
+      k.loop(k.max(firstRowPanel, tall), endRowPanel, 1, [&](Value panel) {
+        // Each panel before this one has one row less than a tall one, except the tall ones.
+        emitRowPanel(k.add(k.mul(panel, blocking.panelRows - 1), blocking.numTallPanels), blocking.panelRows - 1);
+      });
+  }
+
+  Value packedPanel(Value panel) {
+    return k.mul(k.sub(panel, firstColumnPanel), blocking.depth * blocking.panelColumns);
+  }
+
+  void packColumns(Value panel, int64_t columns) {
+    Value to = packedPanel(panel);
+    Value source = k.add(k.add(right.offset, k.mul(sliceFrom, right.rowStride)), k.mul(panel, blocking.panelColumns));
+    SmallVector<Lanes> vectors = vectorsOf(columns);
+    k.loop(k.index(0), sliceLength, 1, [&](Value row) {
+      Value at = k.add(source, k.mul(row, right.rowStride)), packed = k.add(to, k.mul(row, blocking.panelColumns));
+      for (auto [i, lanes] : llvm::enumerate(vectors))
+        k.store(k.load(right.buffer, k.add(at, int64_t(i) * k.lanes), lanes), packedRight,
+                k.add(packed, int64_t(i) * k.lanes), {lanes.width, lanes.width});
+    });
+  }
+
+  /// b is stored with its columns as rows: squares of them are turned in registers.
+  void packTransposed(Value panel, int64_t columns) {
+    Value to = packedPanel(panel);
+    Value source =
+        k.add(k.add(right.offset, sliceFrom), k.mul(k.mul(panel, blocking.panelColumns), right.columnStride));
+    auto turn = [&](Value row, int64_t numRows) {
+      for (int64_t first = 0; first < columns; first += k.lanes) {
+        SmallVector<Value> square;
+        for (int64_t i = 0; i < k.lanes; ++i)
+          square.push_back(first + i < columns
+                               ? k.load(right.buffer, k.add(k.add(source, row), (first + i) * right.columnStride),
+                                        {k.lanes, numRows})
+                               : k.splat(0.0, k.lanes));
+        square = transposeSquare(k, square);
+        Value packed = k.add(k.add(to, k.mul(row, blocking.panelColumns)), first);
+        for (int64_t i = 0; i < numRows; ++i)
+          k.store(square[i], packedRight, k.add(packed, i * blocking.panelColumns), {k.lanes, k.lanes});
+      }
+    };
+    int64_t rest = blocking.k % k.lanes;
+    Value full = rest ? k.mul(k.div(sliceLength, k.lanes), k.lanes) : sliceLength;
+    if (blocking.k >= k.lanes)
+      k.loop(k.index(0), full, k.lanes, [&](Value row) { turn(row, k.lanes); });
+    if (rest == 0)
+      return;
+    // Only the last slice has a length that is not a multiple of the lanes.
+    if (blocking.depth == blocking.k)
+      turn(full, rest);
+    else
+      k.ifThen(k.isLess(full, sliceLength), [&] { turn(full, rest); });
+  }
+
+  void packRows(Value firstRow, int64_t rows) {
+    if (left.columnStride == 1) {
+      Value source = k.add(k.add(left.offset, k.mul(firstRow, left.rowStride)), sliceFrom);
+      int64_t rest = blocking.k % k.lanes;
+      auto copy = [&](Value at, Lanes lanes) {
+        for (int64_t row = 0; row < rows; ++row)
+          k.store(k.load(left.buffer, k.add(k.add(source, at), row * left.rowStride), lanes), packedLeft,
+                  k.add(at, row * leftStride), {lanes.width, lanes.width});
+      };
+      Value full = rest ? k.mul(k.div(sliceLength, k.lanes), k.lanes) : sliceLength;
+      k.loop(k.index(0), full, k.lanes, [&](Value at) { copy(at, {k.lanes, k.lanes}); });
+      if (rest)
+        k.ifThen(k.isLess(full, sliceLength), [&] { copy(full, {k.lanes, rest}); });
+      return;
+    }
+    Value source = k.add(k.add(left.offset, firstRow), k.mul(sliceFrom, left.columnStride));
+    k.loop(k.index(0), sliceLength, 1, [&](Value depth) {
+      Value at = k.add(source, k.mul(depth, left.columnStride)), packed = k.mul(depth, leftStride);
+      for (int64_t first = 0; first < rows; first += k.lanes) {
+        Lanes lanes = {k.lanes, std::min(k.lanes, rows - first)};
+        k.store(k.load(left.buffer, k.add(at, first), lanes), packedLeft, k.add(packed, first), {k.lanes, k.lanes});
+      }
+    });
+  }
+
+  void emitRowPanel(Value firstRow, int64_t rows) {
+    MatrixRef source;
+    if (blocking.packsLeft) {
+      packRows(firstRow, rows);
+      bool isRowMajor = left.columnStride == 1;
+      source = {packedLeft, k.index(0), isRowMajor ? leftStride : 1, isRowMajor ? 1 : leftStride};
+    } else {
+      Value offset = k.add(k.add(left.offset, k.mul(firstRow, left.rowStride)), k.mul(sliceFrom, left.columnStride));
+      source = {left.buffer, offset, left.rowStride, left.columnStride};
+    }
+    loopColumnPanels([&](Value panel, int64_t columns) {
+      MatrixRef columnsRef;
+      if (blocking.packsRight)
+        columnsRef = {packedRight, packedPanel(panel), blocking.panelColumns, 1};
+      else
+        columnsRef = {
+            right.buffer,
+            k.add(k.add(right.offset, k.mul(panel, blocking.panelColumns)), k.mul(sliceFrom, right.rowStride)),
+            right.rowStride, 1};
+      emitMicrokernel(source, columnsRef, firstRow, rows, panel, vectorsOf(columns));
+    });
+  }
+
+  /// Sums of rows × vectors in registers over the slice.
+  void emitMicrokernel(const MatrixRef &a, const MatrixRef &b, Value firstRow, int64_t rows, Value panel,
+                       ArrayRef<Lanes> vectors) {
+    Value c = k.add(k.add(result.offset, k.mul(firstRow, result.rowStride)), k.mul(panel, blocking.panelColumns));
+    auto place = [&](int64_t row, size_t vector) {
+      return k.add(c, row * result.rowStride + int64_t(vector) * k.lanes);
+    };
+    KernelBuilder::Values zeros;
+    for (int64_t row = 0; row < rows; ++row)
+      for (Lanes lanes : vectors)
+        zeros.push_back(k.splat(0.0, lanes.width));
+    KernelBuilder::Values sums = k.loop(k.index(0), sliceLength, 1, zeros, [&](Value depth, ValueRange carried) {
+      KernelBuilder::Values next, row;
+      Value at = k.add(b.offset, k.mul(depth, b.rowStride));
+      for (auto [i, lanes] : llvm::enumerate(vectors))
+        row.push_back(k.load(b.buffer, k.add(at, int64_t(i) * k.lanes),
+                             blocking.packsRight ? Lanes{lanes.width, lanes.width} : lanes));
+      Value from = k.add(a.offset, k.mul(depth, a.columnStride));
+      for (int64_t i = 0; i < rows; ++i) {
+        Value element = k.loadScalar(a.buffer, k.add(from, i * a.rowStride));
+        for (auto [j, lanes] : llvm::enumerate(vectors))
+          next.push_back(k.fma(k.splat(element, lanes.width), row[j], carried[next.size()]));
+      }
+      return next;
+    });
+    auto store = [&](bool addsToEarlierSlices) {
+      for (auto [number, sum] : llvm::enumerate(sums)) {
+        int64_t row = int64_t(number / vectors.size());
+        size_t vector = number % vectors.size();
+        Value total =
+            addsToEarlierSlices ? k.fadd(sum, k.load(result.buffer, place(row, vector), vectors[vector])) : sum;
+        k.store(total, result.buffer, place(row, vector), vectors[vector]);
+      }
+    };
+    if (blocking.depth == blocking.k)
+      return store(false);
+    k.ifElse(
+        k.isEqual(sliceFrom, k.index(0)), {},
+        [&] {
+          store(false);
+          return KernelBuilder::Values();
+        },
+        [&] {
+          store(true);
+          return KernelBuilder::Values();
+        });
+  }
+
+  KernelBuilder &k;
+  const GemmBlocking &blocking;
+  MatrixRef left, right, result;
+  Value packedRight, packedLeft;
+  int64_t leftStride = 0; ///< of the packed rows
+  Value firstRowPanel, endRowPanel, firstColumnPanel, endColumnPanel, sliceFrom, sliceLength;
+};
+} // namespace
+
+void emitGemmBlock(KernelBuilder &kernel, const GemmBlocking &blocking, const MatrixRef &left, const MatrixRef &right,
+                   const MatrixRef &result, Value rowBlock, Value columnBlock) {
+  BlockEmitter(kernel, blocking, left, right, result).emit(rowBlock, columnBlock);
+}
+
+// Pairs of elements, then pairs of pairs, change places inside each part of 16 bytes; then the parts themselves. Each
+// step is one two-operand shuffle instruction.
+SmallVector<Value> transposeSquare(KernelBuilder &k, ArrayRef<Value> rows) {
+  int64_t lanes = int64_t(rows.size());
+  auto shuffle = [&](Value a, Value b, llvm::function_ref<int64_t(int64_t lane)> pick) -> Value {
+    SmallVector<int64_t> picks;
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      picks.push_back(pick(lane));
+    return k.create<vector::ShuffleOp>(a, b, picks);
+  };
+  SmallVector<Value> singles(lanes), pairs(lanes), turned(lanes);
+  for (int64_t i = 0; i < lanes; i += 2)
+    for (int64_t high = 0; high < 2; ++high) // of a, b: a0 b0 a1 b1, or a2 b2 a3 b3, in each part
+      singles[i + high] = shuffle(rows[i], rows[i + 1], [&](int64_t lane) {
+        return lane / 4 * 4 + 2 * high + lane % 4 / 2 + (lane % 2) * lanes;
+      });
+  for (int64_t i = 0; i < lanes; i += 4)
+    for (int64_t j = 0; j < 4; ++j) // of a, b: a0 a1 b0 b1, or a2 a3 b2 b3, in each part
+      pairs[i + j] = shuffle(singles[i + j / 2], singles[i + j / 2 + 2], [&](int64_t lane) {
+        return lane / 4 * 4 + 2 * (j % 2) + lane % 2 + (lane % 4 / 2) * lanes;
+      });
+  if (lanes == 4)
+    return pairs;
+  // pairs[4g + j] holds in its part p the elements (4g … 4g+3, 4p + j): parts p and vectors g change places.
+  auto part = [&](Value a, Value b, ArrayRef<int64_t> parts) {
+    int64_t perVector = lanes / 4;
+    return shuffle(a, b, [&](int64_t lane) {
+      int64_t from = parts[lane / 4];
+      return from % perVector * 4 + lane % 4 + from / perVector * lanes;
+    });
+  };
+  for (int64_t j = 0; j < 4; ++j) {
+    if (lanes == 8) {
+      turned[j] = part(pairs[j], pairs[4 + j], {0, 2});
+      turned[4 + j] = part(pairs[j], pairs[4 + j], {1, 3});
+      continue;
+    }
+    Value low01 = part(pairs[j], pairs[4 + j], {0, 1, 4, 5}), high01 = part(pairs[j], pairs[4 + j], {2, 3, 6, 7});
+    Value low23 = part(pairs[8 + j], pairs[12 + j], {0, 1, 4, 5}),
+          high23 = part(pairs[8 + j], pairs[12 + j], {2, 3, 6, 7});
+    turned[j] = part(low01, low23, {0, 2, 4, 6});
+    turned[4 + j] = part(low01, low23, {1, 3, 5, 7});
+    turned[8 + j] = part(high01, high23, {0, 2, 4, 6});
+    turned[12 + j] = part(high01, high23, {1, 3, 5, 7});
+  }
+  return turned;
+}
+
+} // namespace dg::codegen

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects the rows of the op families.
+#include "codegen/KernelTable.h"
+
+namespace dg::codegen {
+
+const KernelTable &kernelTable() {
+  static const KernelTable table = [] {
+    KernelTable rows;
+    for (auto add : {addElementwiseKernels, addMatmulKernels, addReduceKernels, addShapeKernels, addOptimizerKernels,
+                     addConvolutionKernels, addPoolingKernels, addNormalizationKernels, addIndexingKernels})
+      add(rows);
+    return rows;
+  }();
+  return table;
+}
+
+} // namespace dg::codegen

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of one program: equal ops share one, each is a function of flat buffers until the object is emitted.
+#include "codegen/Kernels.h"
+
+#include "codegen/KernelBuilder.h"
+#include "codegen/KernelTable.h"
+#include "codegen/LowerToLlvm.h"
+#include "codegen/NativeObject.h"
+#include "ir/Dialect.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+
+using namespace mlir;
+
+namespace dg::codegen {
+
+KernelModule::KernelModule(MLIRContext &context, const Target &target)
+    : target(target), module(ModuleOp::create(UnknownLoc::get(&context))) {
+  context.loadDialect<func::FuncDialect>();
+  loadKernelDialects(context);
+}
+KernelModule::~KernelModule() = default;
+
+bool needsKernel(Operation *op) { return kernelTable().contains(op->getName().getStringRef()); }
+
+/// What makes two kernels equal, as text. Names, places and locations do not count.
+static std::string keyOf(Operation *op) {
+  std::string key;
+  llvm::raw_string_ostream os(key);
+  DenseMap<Value, unsigned> numbers;
+  // Nested ops refer to arguments and to each other; numbering them in order makes the text canonical.
+  std::function<void(Operation *)> print = [&](Operation *inner) {
+    os << inner->getName() << '(';
+    if (inner != op)
+      for (Value operand : inner->getOperands())
+        os << '%' << numbers.try_emplace(operand, numbers.size()).first->second << ' ';
+    os << ')';
+    for (NamedAttribute attr : inner->getAttrDictionary())
+      if (attr.getName() != ir::placeName && attr.getName() != "accumulator" && attr.getName() != "names")
+        os << attr.getName() << '=' << attr.getValue() << ';';
+    os << inner->getOperandTypes() << "->" << inner->getResultTypes() << '\n';
+    for (Region &region : inner->getRegions())
+      for (Block &block : region) {
+        for (Value argument : block.getArguments())
+          numbers.try_emplace(argument, numbers.size());
+        for (Operation &nested : block)
+          print(&nested);
+      }
+    if (inner != op)
+      for (Value result : inner->getResults())
+        numbers.try_emplace(result, numbers.size());
+  };
+  print(op);
+  return key;
+}
+
+/// The op's name and the shape of what it makes, for people who read a profile.
+static std::string symbolOf(Operation *op, size_t number) {
+  std::string symbol = op->getName().stripDialect().str();
+  Type type = op->getNumResults() ? op->getResult(0).getType() : op->getOperand(0).getType();
+  char separator = '_';
+  for (int64_t size : cast<RankedTensorType>(type).getShape()) {
+    symbol += separator + std::to_string(size);
+    separator = 'x';
+  }
+  return symbol + "_" + std::to_string(number);
+}
+
+static LogicalResult checkType(Operation *op, Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape())
+    return op->emitOpError() << "has the type " << type
+                             << " where a kernel needs a static shape: bind every dimension with --bind";
+  Type element = tensor.getElementType();
+  if (!element.isF32() && !element.isSignlessInteger(32) && !element.isSignlessInteger(64))
+    return op->emitOpError() << "has elements of type " << element << "; kernels exist for f32, i32 and i64";
+  if (tensor.getNumElements() == 0)
+    return op->emitOpError() << "has an empty tensor " << type << "; a kernel needs at least one element";
+  return success();
+}
+
+static MemRefType flatBufferOf(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return MemRefType::get({tensor.getNumElements()}, tensor.getElementType());
+}
+
+FailureOr<KernelSpec> KernelModule::addKernel(Operation *op) {
+  auto row = kernelTable().find(op->getName().getStringRef());
+  if (row == kernelTable().end())
+    return op->emitOpError() << "has no kernel: it is memory, set-up or communication, or it must be decomposed first";
+  for (Type type : op->getOperandTypes())
+    if (failed(checkType(op, type)))
+      return failure();
+  for (Type type : op->getResultTypes())
+    if (failed(checkType(op, type)))
+      return failure();
+
+  std::string key = keyOf(op);
+  if (auto known = kernels.find(key); known != kernels.end())
+    return known->second;
+
+  const KernelEmitter &emitter = row->second;
+  KernelSpec spec;
+  spec.symbol = symbolOf(op, kernels.size());
+  spec.aliasedOperand = emitter.aliasedOperand;
+  spec.aliasedOperand.resize(op->getNumResults(), -1);
+
+  SmallVector<Type> arguments;
+  for (Type type : op->getOperandTypes())
+    arguments.push_back(flatBufferOf(type));
+  if (emitter.accumulates)
+    arguments.push_back(flatBufferOf(op->getOperand(0).getType()));
+  for (auto [result, aliased] : llvm::zip_equal(op->getResults(), spec.aliasedOperand))
+    if (aliased < 0)
+      arguments.push_back(flatBufferOf(result.getType()));
+  OpBuilder builder(module->getContext());
+  arguments.append({builder.getF32Type(), builder.getI64Type(), builder.getIndexType()});
+  auto function = func::FuncOp::create(op->getLoc(), spec.symbol, builder.getFunctionType(arguments, {}));
+  module->push_back(function);
+  KernelBuilder kernel(function, target);
+  if (failed(emitter.emit(kernel, op))) {
+    function.erase();
+    return failure();
+  }
+  kernel.create<func::ReturnOp>();
+  spec.tiles = uint32_t(kernel.tiles());
+  kernels[key] = spec;
+  return spec;
+}
+
+LogicalResult KernelModule::emitLinalg(llvm::raw_ostream &os) {
+  module->print(os);
+  os << '\n';
+  return success();
+}
+
+/// Lowers a copy, so that more kernels can be added afterwards.
+static std::unique_ptr<llvm::Module> lower(ModuleOp module, llvm::LLVMContext &llvmContext, const Target &target) {
+  OwningOpRef<ModuleOp> copy = module.clone();
+  std::unique_ptr<llvm::Module> llvmModule = lowerToLlvm(*copy, llvmContext);
+  if (!llvmModule || failed(optimize(*llvmModule, target)))
+    return nullptr;
+  return llvmModule;
+}
+
+LogicalResult KernelModule::emitLlvmIr(llvm::raw_ostream &os) {
+  llvm::LLVMContext llvmContext;
+  auto llvmModule = lower(*module, llvmContext, target);
+  if (!llvmModule)
+    return failure();
+  llvmModule->print(os, nullptr);
+  return success();
+}
+
+LogicalResult KernelModule::emitAsm(llvm::raw_ostream &os) {
+  llvm::LLVMContext llvmContext;
+  auto llvmModule = lower(*module, llvmContext, target);
+  if (!llvmModule)
+    return failure();
+  FailureOr<std::string> text = generate(*llvmModule, target, CodeForm::assembly);
+  if (failed(text))
+    return failure();
+  os << *text;
+  return success();
+}
+
+FailureOr<std::string> KernelModule::emitObject() {
+  llvm::LLVMContext llvmContext;
+  auto llvmModule = lower(*module, llvmContext, target);
+  if (!llvmModule)
+    return failure();
+  FailureOr<std::string> object = generate(*llvmModule, target, CodeForm::object);
+  if (failed(object))
+    return failure();
+  std::string error;
+  FailureOr<std::string> shared = linkShared(*object, error);
+  if (failed(shared))
+    return emitError(module->getLoc()) << "the kernels could not be linked: " << error;
+  return shared;
+}
+
+} // namespace dg::codegen

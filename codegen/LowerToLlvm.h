@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// From kernels as loops and vectors to an LLVM module with the entry points of the kernel ABI.
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <memory>
+
+namespace llvm {
+class LLVMContext;
+class Module;
+} // namespace llvm
+
+namespace dg::codegen {
+
+/// Loads the dialects that kernels are written in and translated from.
+void loadKernelDialects(mlir::MLIRContext &context);
+
+/// Rewrites the module to the LLVM dialect, adds for each function its entry point and dg_abi_version, and translates.
+/// Null after an emitted error, which is a mistake of an emitter.
+std::unique_ptr<llvm::Module> lowerToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context);
+
+} // namespace dg::codegen

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the cases are built, run and compared.
+#include "tests/unit/codegen/KernelCases.h"
+
+#include "runtime/abi/KernelAbi.h"
+
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <numeric>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace mlir;
+
+namespace dg::codegen {
+
+LoadedObject::LoadedObject(const std::string &bytes) {
+  int file = memfd_create("kernels", 0);
+  if (file < 0 || write(file, bytes.data(), bytes.size()) != ssize_t(bytes.size()))
+    return;
+  handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  EXPECT_NE(handle, nullptr) << dlerror();
+  close(file);
+}
+LoadedObject::~LoadedObject() {
+  if (handle)
+    dlclose(handle);
+}
+void *LoadedObject::find(const std::string &symbol) const { return dlsym(handle, symbol.c_str()); }
+
+namespace {
+/// Bytes at an aligned address with a pattern after them that must survive.
+class GuardedBuffer {
+public:
+  explicit GuardedBuffer(size_t bytes) : bytes(bytes) {
+    size_t whole = (bytes + guard + DG_BUFFER_ALIGNMENT - 1) / DG_BUFFER_ALIGNMENT * DG_BUFFER_ALIGNMENT;
+    memory.reset(static_cast<char *>(std::aligned_alloc(DG_BUFFER_ALIGNMENT, whole)));
+    std::memset(memory.get(), 0xff, bytes); // NaN
+    std::memset(memory.get() + bytes, 0x5a, guard);
+  }
+  char *data() const { return memory.get(); }
+  bool isGuardWhole() const {
+    for (size_t i = 0; i < guard; ++i)
+      if (memory.get()[bytes + i] != 0x5a)
+        return false;
+    return true;
+  }
+  size_t size() const { return bytes; }
+
+private:
+  static constexpr size_t guard = 128;
+  struct Free {
+    void operator()(char *p) const { std::free(p); }
+  };
+  size_t bytes;
+  std::unique_ptr<char, Free> memory;
+};
+
+size_t bytesOf(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return size_t(tensor.getNumElements()) * tensor.getElementTypeBitWidth() / 8;
+}
+
+void fill(char *data, Type type, const ir::HostTensor &from) {
+  Type element = cast<RankedTensorType>(type).getElementType();
+  for (size_t i = 0; i < from.data.size(); ++i) {
+    if (element.isF32())
+      reinterpret_cast<float *>(data)[i] = float(from.data[i]);
+    else if (element.isInteger(32))
+      reinterpret_cast<int32_t *>(data)[i] = int32_t(from.data[i]);
+    else
+      reinterpret_cast<int64_t *>(data)[i] = int64_t(from.data[i]);
+  }
+}
+
+ir::HostTensor shapedLike(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  ir::HostTensor host;
+  host.shape.assign(tensor.getShape().begin(), tensor.getShape().end());
+  host.data.resize(size_t(tensor.getNumElements()));
+  return host;
+}
+} // namespace
+
+KernelCases::KernelCases(const char *target) {
+  DialectRegistry registry;
+  registerKernelDialects(registry);
+  registry.insert<ir::DgDialect>();
+  context.appendDialectRegistry(registry);
+  context.loadAllAvailableDialects();
+  std::string error;
+  FailureOr<Target> parsed = Target::parse(target, error);
+  EXPECT_TRUE(succeeded(parsed)) << error;
+  module = std::make_unique<KernelModule>(context, *parsed);
+  holder = ModuleOp::create(UnknownLoc::get(&context));
+}
+
+Operation *KernelCases::make(const std::string &op, const std::vector<std::string> &operandTypes,
+                             const std::string &attributes) {
+  OpBuilder builder(&context);
+  auto inner = ModuleOp::create(builder.getUnknownLoc());
+  holder->push_back(inner);
+  builder.setInsertionPointToStart(inner.getBody());
+  OperationState state(builder.getUnknownLoc(), op);
+  for (const std::string &text : operandTypes)
+    state.addOperands(inner.getBody()->addArgument(parseType("tensor<" + text + ">", &context), state.location));
+  if (!attributes.empty())
+    state.addAttributes(cast<DictionaryAttr>(parseAttribute("{" + attributes + "}", &context)).getValue());
+  if (auto *infer = state.name.getInterface<InferTypeOpInterface>()) {
+    OperationState copy = state;
+    SmallVector<Type> types;
+    // Properties are set from the attributes when the op is made; inference wants them before.
+    Operation *probe =
+        Operation::create(state.location, state.name, {}, state.operands,
+                          DictionaryAttr::get(&context, state.attributes.getAttrs()), OpaqueProperties(nullptr), {}, 0);
+    LogicalResult inferred =
+        infer->inferReturnTypes(&context, state.location, state.operands, probe->getDiscardableAttrDictionary(),
+                                probe->getPropertiesStorage(), {}, types);
+    probe->destroy();
+    if (failed(inferred))
+      return nullptr;
+    state.addTypes(types);
+  }
+  return builder.create(state);
+}
+
+void KernelCases::addOp(Operation *op, CaseOptions options, const std::string &name) {
+  ASSERT_NE(op, nullptr) << name << ": no types";
+  FailureOr<KernelSpec> spec = module->addKernel(op);
+  ASSERT_TRUE(succeeded(spec)) << name;
+  cases.push_back({op, *spec, options, name});
+}
+
+void KernelCases::add(const std::string &op, const std::vector<std::string> &operandTypes,
+                      const std::string &attributes, CaseOptions options) {
+  std::string name = op;
+  for (const std::string &type : operandTypes)
+    name += " " + type;
+  addOp(make(op, operandTypes, attributes), options, name + " {" + attributes + "}");
+}
+
+void KernelCases::addText(const std::string &op, const std::string &text, CaseOptions options) {
+  auto parsed = parseSourceString<ModuleOp>(text, &context);
+  ASSERT_TRUE(parsed) << text;
+  Operation *found = nullptr;
+  parsed->walk([&](Operation *inner) {
+    if (!found && inner->getName().getStringRef() == op)
+      found = inner;
+  });
+  texts.push_back(std::move(parsed));
+  addOp(found, options, text);
+}
+
+void KernelCases::run(const Case &one, const LoadedObject &object) {
+  SCOPED_TRACE(one.name);
+  auto kernel = reinterpret_cast<dg_kernel>(object.find(one.spec.symbol));
+  ASSERT_NE(kernel, nullptr) << one.spec.symbol;
+  bool accumulates = one.op->getName().getStringRef() == "dg.accumulate";
+  std::vector<Type> inputTypes(one.op->operand_type_begin(), one.op->operand_type_end());
+  if (accumulates)
+    inputTypes.push_back(inputTypes[0]);
+
+  std::vector<ir::HostTensor> inputs;
+  std::normal_distribution<double> normal(0, one.options.spread);
+  std::uniform_real_distribution<double> uniform(0.5, 2);
+  for (Type type : inputTypes) {
+    ir::HostTensor input = shapedLike(type);
+    for (double &element : input.data)
+      element = isa<FloatType>(cast<RankedTensorType>(type).getElementType())
+                    ? double(float(one.options.positive ? uniform(random) : normal(random)))
+                    : double(random() % uint32_t(one.options.indexBound));
+    inputs.push_back(std::move(input));
+  }
+  std::vector<ir::HostTensor> expected;
+  if (accumulates) {
+    expected.push_back(inputs[1]);
+    for (size_t i = 0; i < expected[0].data.size(); ++i)
+      expected[0].data[i] += inputs[0].data[i];
+  } else {
+    for (Type type : one.op->getResultTypes())
+      expected.push_back(shapedLike(type));
+    auto reference = dyn_cast<ir::ReferenceOp>(one.op);
+    ASSERT_TRUE(reference) << "the op has no reference evaluation";
+    ASSERT_TRUE(succeeded(reference.evaluate(inputs, expected, {one.options.lr, one.options.step})));
+  }
+
+  dg_scalars scalars{float(one.options.lr), 1.0f, one.options.step, 0};
+  std::vector<std::string> firstBytes;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<GuardedBuffer> buffers;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      fill(buffers.emplace_back(bytesOf(inputTypes[i])).data(), inputTypes[i], inputs[i]);
+    std::vector<size_t> resultBuffers;
+    for (unsigned i = 0; i < one.op->getNumResults(); ++i) {
+      if (one.spec.aliasedOperand[i] >= 0) {
+        resultBuffers.push_back(size_t(one.spec.aliasedOperand[i]));
+        continue;
+      }
+      resultBuffers.push_back(buffers.size());
+      buffers.emplace_back(bytesOf(one.op->getResult(i).getType()));
+    }
+    if (accumulates)
+      resultBuffers.push_back(1);
+    for (int64_t bytes : one.spec.scratchBytes)
+      buffers.emplace_back(size_t(bytes));
+    std::vector<void *> pointers;
+    for (const GuardedBuffer &buffer : buffers)
+      pointers.push_back(buffer.data());
+    std::vector<uint32_t> order(one.spec.tiles);
+    std::iota(order.begin(), order.end(), 0u);
+    if (round > 0)
+      std::shuffle(order.begin(), order.end(), random);
+    for (uint32_t tile : order)
+      kernel(pointers.data(), &scalars, tile);
+
+    for (size_t i = 0; i < buffers.size(); ++i)
+      ASSERT_TRUE(buffers[i].isGuardWhole()) << "bytes after buffer " << i << " were changed";
+    for (size_t r = 0; r < resultBuffers.size(); ++r) {
+      const GuardedBuffer &buffer = buffers[resultBuffers[r]];
+      std::string bytes(buffer.data(), buffer.size());
+      if (round > 0) {
+        ASSERT_EQ(bytes == firstBytes[r], true) << "result " << r << " depends on the order of its tiles";
+        continue;
+      }
+      firstBytes.push_back(bytes);
+      const auto *got = reinterpret_cast<const float *>(buffer.data());
+      double largest = 0;
+      for (double value : expected[r].data)
+        largest = std::max(largest, std::abs(value));
+      int wrong = 0;
+      for (size_t i = 0; i < expected[r].data.size() && wrong < 3; ++i) {
+        double want = expected[r].data[i],
+               scale = one.options.relative ? std::abs(want) + 1e-30 : std::max(largest, 1e-30);
+        if (!(std::abs(double(got[i]) - want) <= one.options.tolerance * scale)) {
+          ADD_FAILURE() << "result " << r << ", element " << i << ": found " << got[i] << ", expected " << want;
+          ++wrong;
+        }
+      }
+    }
+  }
+}
+
+void KernelCases::check() {
+  FailureOr<std::string> bytes = module->emitObject();
+  ASSERT_TRUE(succeeded(bytes));
+  LoadedObject object(*bytes);
+  ASSERT_TRUE(object.isLoaded());
+  const auto *version = static_cast<const uint32_t *>(object.find(DG_ABI_VERSION_SYMBOL));
+  ASSERT_NE(version, nullptr);
+  EXPECT_EQ(*version, DG_ABI_VERSION);
+  for (const Case &one : cases)
+    run(one, object);
+}
+
+} // namespace dg::codegen
