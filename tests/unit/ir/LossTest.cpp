@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that a loss is the mean of the losses per sample that it builds, and that accuracy counts what is classified
+// rightly.
+#include "tests/unit/ir/OpTable.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace dg::ir;
+using namespace dg::ir::test;
+
+static double mean(const HostTensor &tensor) {
+  double sum = 0;
+  for (double element : tensor.data)
+    sum += element;
+  return sum / double(tensor.data.size());
+}
+
+TEST(Loss, IsTheMeanOfItsLossesPerSample) {
+  auto context = makeContext();
+  std::mt19937_64 random(suiteSeed());
+  for (int round = 0; round < 5; ++round)
+    for (const OpSpec &spec : opTable()) {
+      OpInstance instance = instantiate(spec, {1, 2, 3, 5}, random, *context);
+      auto loss = dyn_cast<LossOp>(instance.op());
+      if (!loss)
+        continue;
+      SCOPED_TRACE(instance.text);
+      OpBuilder builder(instance.graph().getReturn());
+      Value perSample = loss.buildPerSample(builder), accuracy = loss.buildPerSampleAccuracy(builder);
+      SmallVector<Value> results{loss->getResult(0), perSample};
+      SmallVector<StringRef> names{"loss", "samples", "accuracy"};
+      if (accuracy)
+        results.push_back(accuracy);
+      names.truncate(results.size());
+      ReturnOp end = instance.graph().getReturn();
+      builder.create<ReturnOp>(end.getLoc(), results, builder.getStrArrayAttr(names), PlaceAttr());
+      end.erase();
+
+      ParameterStore none;
+      auto run = ReferenceExecutor().run(instance.graph(), instance.inputs(), none);
+      ASSERT_TRUE(succeeded(run));
+      std::vector<int64_t> samples{instance.operands[0].shape[0]};
+      EXPECT_EQ(run->at("samples").shape, samples);
+      EXPECT_NEAR(run->at("loss").data[0], mean(run->at("samples")), 1e-13);
+
+      EXPECT_EQ(bool(accuracy), !isa<MseOp>(loss));
+      if (!accuracy)
+        continue;
+      EXPECT_EQ(run->at("accuracy").shape, samples);
+      const HostTensor &scores = instance.operands[0], &target = instance.operands[1];
+      int64_t classes = scores.shape.back();
+      double numRight = 0;
+      for (size_t row = 0; row < target.data.size(); ++row) {
+        auto begin = scores.data.begin() + row * classes;
+        numRight += std::max_element(begin, begin + classes) - begin == int64_t(target.data[row]);
+      }
+      EXPECT_NEAR(mean(run->at("accuracy")), numRight / double(target.data.size()), 1e-13);
+    }
+}
