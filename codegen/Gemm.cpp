@@ -49,6 +49,15 @@ GemmBlocking GemmBlocking::choose(const Target &target, int64_t m, int64_t n, in
   return b;
 }
 
+GemmBlocking GemmBlocking::whole(const Target &target, int64_t m, int64_t n, int64_t k, const MatrixRef &left,
+                                 const MatrixRef &right) {
+  GemmBlocking b = choose(target, m, n, k, left, right, 1e6);
+  b.rowPanelsPerBlock = b.rowPanels, b.columnPanelsPerBlock = b.columnPanels;
+  b.rowBlocks = b.columnBlocks = 1;
+  b.packsRight = false;
+  return b;
+}
+
 namespace {
 /// One block's emission: what all its parts need.
 class BlockEmitter {

@@ -32,6 +32,9 @@ struct GemmBlocking {
   /// `left` and `right` need their strides only. Blocks are of about `blockFlops`.
   static GemmBlocking choose(const Target &target, int64_t m, int64_t n, int64_t k, const MatrixRef &left,
                              const MatrixRef &right, double blockFlops);
+  /// One block with b read in place.
+  static GemmBlocking whole(const Target &target, int64_t m, int64_t n, int64_t k, const MatrixRef &left,
+                            const MatrixRef &right);
   int64_t numBlocks() const { return rowBlocks * columnBlocks; }
 };
 

@@ -94,7 +94,7 @@ ir::HostTensor shapedLike(Type type) {
 KernelCases::KernelCases(const char *target) {
   DialectRegistry registry;
   registerKernelDialects(registry);
-  registry.insert<ir::DgDialect>();
+  registry.insert<ir::DGDialect>();
   context.appendDialectRegistry(registry);
   context.loadAllAvailableDialects();
   std::string error;
@@ -116,7 +116,6 @@ Operation *KernelCases::make(const std::string &op, const std::vector<std::strin
   if (!attributes.empty())
     state.addAttributes(cast<DictionaryAttr>(parseAttribute("{" + attributes + "}", &context)).getValue());
   if (auto *infer = state.name.getInterface<InferTypeOpInterface>()) {
-    OperationState copy = state;
     SmallVector<Type> types;
     // Properties are set from the attributes when the op is made; inference wants them before.
     Operation *probe =

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that convolution, pooling, normalization and indexing kernels compute what their ops' reference evaluation
+// does, over strides, padding, odd sizes and index types.
+#include "tests/unit/codegen/KernelCases.h"
+
+#include <gtest/gtest.h>
+
+using namespace dg::codegen;
+
+TEST(ConvolutionKernels, Forward) {
+  KernelCases cases;
+  cases.add("dg.conv2d", {"64x1x28x28xf32", "10x1x5x5xf32"});
+  cases.add("dg.conv2d", {"5x10x12x12xf32", "20x10x5x5xf32"});
+  cases.add("dg.conv2d", {"2x3x9x11xf32", "7x3x3x2xf32"}, "padding = array<i64: 1, 2>");
+  cases.add("dg.conv2d", {"2x3x17x13xf32", "4x3x3x3xf32"}, "strides = array<i64: 2, 2>, padding = array<i64: 1, 1>");
+  cases.add("dg.conv2d", {"1x2x16x23xf32", "3x2x2x3xf32"}, "strides = array<i64: 1, 3>");
+  cases.add("dg.conv2d", {"2x1x5x5xf32", "1x1x5x5xf32"});
+  cases.add("dg.conv2d", {"1x64x20x20xf32", "16x64x3x3xf32"}, "padding = array<i64: 1, 1>");
+  cases.check();
+}
+
+TEST(ConvolutionKernels, InputGradient) {
+  KernelCases cases;
+  cases.add("dg.conv2d_input_grad", {"5x20x8x8xf32", "20x10x5x5xf32"}, "input_size = array<i64: 12, 12>");
+  cases.add("dg.conv2d_input_grad", {"2x7x9x14xf32", "7x3x3x2xf32"},
+            "input_size = array<i64: 9, 11>, padding = array<i64: 1, 2>");
+  cases.add("dg.conv2d_input_grad", {"2x4x9x7xf32", "4x3x3x3xf32"},
+            "input_size = array<i64: 17, 13>, strides = array<i64: 2, 2>, padding = array<i64: 1, 1>");
+  cases.add("dg.conv2d_input_grad", {"2x4x8x6xf32", "4x3x3x3xf32"},
+            "input_size = array<i64: 18, 14>, strides = array<i64: 2, 2>");
+  cases.add("dg.conv2d_input_grad", {"2x1x1x1xf32", "1x1x5x5xf32"}, "input_size = array<i64: 5, 5>");
+  cases.add("dg.conv2d_input_grad", {"1x16x40x40xf32", "16x24x3x3xf32"},
+            "input_size = array<i64: 40, 40>, padding = array<i64: 1, 1>");
+  cases.check();
+}
+
+TEST(ConvolutionKernels, WeightGradient) {
+  KernelCases cases;
+  cases.add("dg.conv2d_weight_grad", {"64x10x24x24xf32", "64x1x28x28xf32"}, "kernel_size = array<i64: 5, 5>");
+  cases.add("dg.conv2d_weight_grad", {"5x20x8x8xf32", "5x10x12x12xf32"}, "kernel_size = array<i64: 5, 5>");
+  cases.add("dg.conv2d_weight_grad", {"2x7x9x14xf32", "2x3x9x11xf32"},
+            "kernel_size = array<i64: 3, 2>, padding = array<i64: 1, 2>");
+  cases.add("dg.conv2d_weight_grad", {"2x4x9x7xf32", "2x3x17x13xf32"},
+            "kernel_size = array<i64: 3, 3>, strides = array<i64: 2, 2>, padding = array<i64: 1, 1>");
+  cases.add("dg.conv2d_weight_grad", {"2x1x1x1xf32", "2x1x5x5xf32"}, "kernel_size = array<i64: 5, 5>");
+  cases.check();
+}
+
+TEST(PoolingKernels, MaxPool) {
+  KernelCases cases;
+  for (auto [input, grad, attributes] : std::initializer_list<std::tuple<const char *, const char *, const char *>>{
+           {"3x10x24x24xf32", "3x10x12x12xf32", "kernel = array<i64: 2, 2>"},
+           {"2x20x8x8xf32", "2x20x4x4xf32", "kernel = array<i64: 2, 2>"},
+           {"2x3x9x11xf32", "2x3x4x5xf32", "kernel = array<i64: 2, 2>"},
+           {"2x3x9x11xf32", "2x3x4x5xf32", "kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>"},
+           {"2x3x9x40xf32", "2x3x8x38xf32", "kernel = array<i64: 2, 3>, strides = array<i64: 1, 1>"},
+           {"1x1x12x12xf32", "1x1x4x4xf32", "kernel = array<i64: 3, 3>"},
+           {"1x2x6x2xf32", "1x2x2x1xf32", "kernel = array<i64: 3, 2>"}}) {
+    cases.add("dg.max_pool2d", {input}, attributes, {.tolerance = 0});
+    cases.add("dg.max_pool2d_grad", {grad, input}, attributes, {.tolerance = 1e-6});
+  }
+  cases.check();
+}
+
+TEST(NormalizationKernels, Softmax) {
+  KernelCases cases;
+  for (const char *shape : {"64x10xf32", "7x1xf32", "33x257xf32", "3x8192xf32", "2x3x5x31xf32"}) {
+    cases.add("dg.softmax", {shape}, "", {.spread = 4});
+    cases.add("dg.softmax", {shape}, "scale = 0.125 : f64", {.tolerance = 1e-6, .relative = true});
+    cases.add("dg.softmax_grad", {shape, shape}, "scale = 0.5 : f64");
+    cases.add("dg.log_softmax", {shape}, "", {.spread = 4});
+    cases.add("dg.log_softmax_grad", {shape, shape});
+  }
+  for (const char *shape : {"2x3x31x31xf32", "64x64xf32", "5x256x256xf32", "3x3xf32", "2x17x40xf32"})
+    cases.add("dg.softmax", {shape}, "scale = 0.125 : f64, causal", {.spread = 4});
+  cases.check();
+}
+
+TEST(NormalizationKernels, LayerNorm) {
+  KernelCases cases;
+  for (auto [rows, columns] :
+       std::initializer_list<std::pair<int, int>>{{1024, 384}, {64, 10}, {3, 1}, {17, 259}, {1100, 1000}}) {
+    std::string input = std::to_string(rows) + "x" + std::to_string(columns) + "xf32",
+                row = std::to_string(columns) + "xf32";
+    cases.add("dg.layer_norm", {input, row, row});
+    cases.add("dg.layer_norm_grad", {input, input, row}, "epsilon = 1.0e-3 : f64", {.tolerance = 5e-6});
+  }
+  cases.check();
+}
+
+TEST(IndexingKernels, TablesAndClasses) {
+  KernelCases cases;
+  for (std::string integer : {"i64", "i32"}) {
+    cases.add("dg.embedding", {"100x384xf32", "4x25x" + integer}, "", {.tolerance = 0, .indexBound = 100});
+    cases.add("dg.embedding_grad", {"4x25x384xf32", "4x25x" + integer}, "rows = 37 : i64", {.indexBound = 37});
+    cases.add("dg.pick", {"64x10xf32", "64x" + integer}, "", {.tolerance = 0, .indexBound = 10});
+    cases.add("dg.pick_grad", {"64xf32", "64x" + integer}, "classes = 10 : i64", {.tolerance = 0, .indexBound = 10});
+    cases.add("dg.correct", {"200x3xf32", "200x" + integer}, "", {.tolerance = 0, .indexBound = 3});
+  }
+  cases.add("dg.embedding_grad", {"70x9xf32", "70xi64"}, "rows = 8192 : i64", {.indexBound = 8192});
+  cases.add("dg.pick", {"2x3x31xf32", "2x3xi64"}, "", {.tolerance = 0, .indexBound = 31});
+  cases.add("dg.pick_grad", {"2x3xf32", "2x3xi64"}, "classes = 31 : i64", {.tolerance = 0, .indexBound = 31});
+  cases.add("dg.correct", {"40x101xf32", "40xi64"}, "", {.tolerance = 0, .indexBound = 2});
+  cases.check();
+}
