@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All ops, by family. Each family is one .td file and one .cpp file of the same name.
+// All ops, by family. Each family is one .td file and one .cpp file of the same name (contractions two: convolutions are apart).
 include "ir/GraphOps.td"
 include "ir/ElementwiseOps.td"
 include "ir/ContractionOps.td"
