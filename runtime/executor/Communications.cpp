@@ -9,15 +9,16 @@
 
 namespace dg {
 
-/// How often a wait polls before it gives its core to others (about 50 µs), and how often it then looks at the clock.
+/// How often a wait polls before it gives its core to others, and how often it then looks at the clock.
 static constexpr uint32_t spinsBeforeYield = 1000, spinsPerClock = 64;
 /// Open communications that are advanced between two tasks.
 static constexpr size_t pollsAtOnce = 4;
 
-Operation *Communications::add(plan::TaskId task, std::unique_ptr<Communication> communication) {
+Operation *Communications::add(plan::TaskId task, std::unique_ptr<Communication> communication, std::string peers) {
   operations.push_back(std::make_unique<Operation>());
   operations.back()->communication = std::move(communication);
   operations.back()->task = task;
+  operations.back()->peers = std::move(peers);
   open.reserve(operations.size());
   return operations.back().get();
 }
@@ -48,7 +49,7 @@ Progress Communications::poll(Operation &operation) {
     close(operation);
   } else if (progress == Progress::failed && failed.isOk()) {
     Status cause = operation.communication->failure();
-    failed = Status::error(ErrorKind::runFailed, "rank {} lost {} in {}: {}", rank, operation.communication->waitsFor(),
+    failed = Status::error(ErrorKind::runFailed, "rank {} lost {} in {}: {}", rank, peerOf(operation),
                            describe(operation), cause.message());
   }
   return progress;
@@ -76,7 +77,7 @@ bool Communications::idle(const Operation &awaited, Patience &patience) {
   std::this_thread::yield();
   if (patience.spins % spinsPerClock != 0)
     return true;
-  std::string peer = awaited.communication->waitsFor();
+  std::string peer = peerOf(awaited);
   if (size_t digits = peer.find_first_of("0123456789"); digits != std::string::npos)
     progress.waitingFor.store(int32_t(std::atoi(peer.c_str() + digits)) + 1, std::memory_order_relaxed);
   if (nowNs() - patience.sinceNs < uint64_t(std::chrono::nanoseconds(timeout).count()))
@@ -102,6 +103,11 @@ bool Communications::finishAll() {
   }
   progress.waitingFor.store(0, std::memory_order_relaxed);
   return !hasFailed();
+}
+
+std::string Communications::peerOf(const Operation &operation) {
+  std::string peer = operation.communication->waitsFor();
+  return peer.find_first_of("0123456789") == std::string::npos ? operation.peers : peer;
 }
 
 std::string Communications::describe(const Operation &operation) const {

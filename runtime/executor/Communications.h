@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace dg {
@@ -20,6 +21,7 @@ struct Operation {
   static constexpr uint32_t closed = UINT32_MAX;
   std::unique_ptr<Communication> communication;
   plan::TaskId task = 0;
+  std::string peers; ///< "rank 1" or "one of ranks 0, 2": for words, when it is not known whom it waits for
   uint32_t openPosition = closed; ///< in Communications' list
   uint32_t microbatch = 0;        ///< of the last start
   uint64_t startNs = 0;           ///< of the last start, when traced
@@ -38,8 +40,8 @@ public:
                  StepTrace *trace)
       : plan(plan), rank(rank), timeout(timeout), progress(progress), trace(trace) {}
 
-  /// Set-up: takes the communication of `task`. The address stays valid.
-  Operation *add(plan::TaskId task, std::unique_ptr<Communication> communication);
+  /// Set-up: takes the communication of `task` with these ranks. The address stays valid.
+  Operation *add(plan::TaskId task, std::unique_ptr<Communication> communication, std::string peers);
 
   void beginStep(int64_t number) { step = number; }
   void start(Operation &operation, void *input, void *output, uint32_t microbatch);
@@ -63,6 +65,7 @@ private:
   void pollNext();
   void close(Operation &operation);
   std::string describe(const Operation &operation) const;
+  static std::string peerOf(const Operation &operation);
 
   const plan::Plan &plan;
   const int64_t rank;

@@ -81,8 +81,9 @@ Result<std::vector<Operation *>> makeOperations(const RankContext &context, size
     return tag.status();
 
   std::vector<Operation *> made;
+  std::string peers;
   auto add = [&](std::unique_ptr<Communication> communication) {
-    made.push_back(context.communications.add(id, std::move(communication)));
+    made.push_back(context.communications.add(id, std::move(communication), peers));
   };
 
   if (task.kind == TaskKind::send || task.kind == TaskKind::receive) {
@@ -90,6 +91,7 @@ Result<std::vector<Operation *>> makeOperations(const RankContext &context, size
       return Status::error(ErrorKind::badInput, "task '{}' ({}) of stage {} has peer stage {} of {}", task.name,
                            task.source, context.at.pipe, task.peerStage, context.plan.numStages());
     int64_t peer = context.plan.mesh.rankOf({int64_t(task.peerStage), context.at.data, context.at.tensor});
+    peers = fmt::format("rank {}", peer);
     if (task.kind == TaskKind::receive)
       add(makeReceive(transport, peer, *tag, value(0).bytes));
     else
@@ -99,6 +101,10 @@ Result<std::vector<Operation *>> makeOperations(const RankContext &context, size
   }
 
   Group group = groupOf(context, task.axis);
+  std::vector<int64_t> others = group.ranks;
+  std::erase(others, context.rank);
+  peers =
+      others.size() == 1 ? fmt::format("rank {}", others[0]) : fmt::format("one of ranks {}", fmt::join(others, ", "));
   switch (task.kind) {
   case TaskKind::allReduce:
     add(makeAllReduce(transport, group, *tag, value(0).dtype, numElements(value(0))));

@@ -14,7 +14,8 @@
 
 namespace dg {
 
-/// Pauses without work before a helper gives its core away inside a step, and before it leaves after one: 50 to 200 µs.
+/// Pauses without work before a helper gives its core away inside a step, and before it leaves after one (46 µs on a
+/// Xeon).
 static constexpr uint32_t spinsBeforeYield = 4000, spinsBeforeLeaving = 4000;
 
 struct WorkerTeam::State {

@@ -22,8 +22,8 @@ void busy(void *const *buffers, const dg_scalars *, uint32_t tile) {
 
 enum class Shape { chain, wide };
 
-/// Nanoseconds for one step of `numTasks` tasks of `tiles` tiles each.
-double stepNs(uint32_t threads, uint32_t numTasks, uint32_t tiles, const char *kernel, Shape shape) {
+/// Nanoseconds for one step of `numTasks` tasks of `tiles` tiles each: the best round of `numSteps` steps.
+double stepNs(int numSteps, uint32_t threads, uint32_t numTasks, uint32_t tiles, const char *kernel, Shape shape) {
   test::PlanMaker maker;
   plan::ValueId value = maker.addValue("value", {int64_t(16) * tiles});
   plan::ChunkId chunk = maker.addChunk();
@@ -40,8 +40,7 @@ double stepNs(uint32_t threads, uint32_t numTasks, uint32_t tiles, const char *k
     std::exit(1);
   }
   double best = 1e30;
-  for (int round = 0; round < 20; ++round) {
-    int numSteps = 100;
+  for (int round = 0; round < 2000 / numSteps; ++round) {
     auto start = std::chrono::steady_clock::now();
     for (int step = 0; step < numSteps; ++step)
       if (!(*executor)->runStep(0, test::scalarsOf(step + 1)))
@@ -58,11 +57,11 @@ double stepNs(uint32_t threads, uint32_t numTasks, uint32_t tiles, const char *k
 int main() {
   using namespace dg;
   for (uint32_t threads : {1u, 2u}) {
-    double none = stepNs(threads, 0, 1, "empty", Shape::chain);
-    double chain = stepNs(threads, 1000, 1, "empty", Shape::chain);
-    double wide = stepNs(threads, 1000, 1, "empty", Shape::wide);
-    double tiled = stepNs(threads, 100, 16, "empty", Shape::chain);
-    double work = stepNs(threads, 4, 16, "busy", Shape::chain);
+    double none = stepNs(100, threads, 0, 1, "empty", Shape::chain);
+    double chain = stepNs(100, threads, 1000, 1, "empty", Shape::chain);
+    double wide = stepNs(100, threads, 1000, 1, "empty", Shape::wide);
+    double tiled = stepNs(100, threads, 100, 16, "empty", Shape::chain);
+    double work = stepNs(1, threads, 4, 16, "busy", Shape::chain);
     std::printf(
         "threads %u: empty step %.0f ns, task in a chain %.1f ns, independent task %.1f ns, empty tile %.1f ns, "
         "64 busy tiles %.0f us\n",

@@ -246,6 +246,39 @@ TEST_P(RanksTest, deadlineNamesWhoWaitsForWhom) {
   EXPECT_EQ((*executor)->runStep(0, test::scalarsOf(18)).message(), status.message());
 }
 
+/// A transport whose messages all fail, as when the peer's process is gone.
+class BrokenTransport final : public Transport {
+public:
+  int64_t rank() const override { return 0; }
+  int64_t numRanks() const override { return 2; }
+  Request startSend(int64_t, uint64_t, const void *, size_t) override { return 0; }
+  Request startReceive(int64_t, uint64_t, void *, size_t) override { return 0; }
+  Progress test(Request) override { return Progress::failed; }
+  Status failure() const override { return Status::error(ErrorKind::runFailed, "connection reset"); }
+  void cancelAll() override { isCancelled = true; }
+  bool isCancelled = false;
+};
+
+TEST_P(RanksTest, lostPeerIsNamed) {
+  PlanMaker maker(2);
+  ValueId sent = maker.addValue("sent", {4});
+  ChunkId chunk = maker.addChunk();
+  TaskId send = maker.addTask(chunk, TaskKind::send, "fc1/send", {sent});
+  maker.plan.tasks[send].peerStage = 1;
+  maker.addAction(chunk);
+  BrokenTransport transport;
+  test::TableLibrary library = testLibrary();
+  ExecutorOptions options;
+  options.threads = GetParam();
+  auto executor = Executor::create(maker.plan, {}, library, &transport, options);
+  ASSERT_TRUE(executor) << executor.status().message();
+  Status status = (*executor)->runStep(0, test::scalarsOf(3));
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.message(), "rank 0 lost rank 1 in 'fc1/send' (dg.test, test.mlir:1:1), step 3, micro-batch 0: "
+                              "connection reset");
+  EXPECT_TRUE(transport.isCancelled);
+}
+
 INSTANTIATE_TEST_SUITE_P(Threads, RanksTest, testing::Values(1, 2));
 
 } // namespace
