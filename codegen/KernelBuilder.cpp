@@ -140,7 +140,7 @@ Value KernelBuilder::loadIndex(Value buffer, Value at) {
 }
 
 Value KernelBuilder::splat(Value scalar, int64_t width) {
-  return create<vector::BroadcastOp>(vectorOf(width, scalar.getType()), scalar);
+  return create<vector::SplatOp>(vectorOf(width, scalar.getType()), scalar);
 }
 Value KernelBuilder::splat(double number, int64_t width) {
   return create<arith::ConstantOp>(DenseElementsAttr::get(vectorOf(width), float(number)));

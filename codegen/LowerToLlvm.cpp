@@ -14,6 +14,7 @@
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -58,7 +59,7 @@ void loadKernelDialects(MLIRContext &context) {
 }
 
 namespace {
-/// Everything to the LLVM dialect in one conversion; a chain of passes takes three times as long.
+/// All that is left to the LLVM dialect in one conversion.
 struct LowerKernelsPass : PassWrapper<LowerKernelsPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerKernelsPass)
   StringRef getName() const override { return "LowerKernelsPass"; }
@@ -76,7 +77,6 @@ struct LowerKernelsPass : PassWrapper<LowerKernelsPass, OperationPass<ModuleOp>>
     options.useBarePtrCallConv = true;
     LLVMTypeConverter types(context, options);
     RewritePatternSet patterns(context);
-    populateSCFToControlFlowConversionPatterns(patterns);
     populateVectorToLLVMConversionPatterns(types, patterns);
     populateVectorToLLVMMatrixConversionPatterns(types, patterns);
     populateMathToLLVMConversionPatterns(types, patterns);
@@ -138,7 +138,9 @@ static void addEntryPoint(LLVM::LLVMFuncOp body) {
 std::unique_ptr<llvm::Module> lowerToLlvm(ModuleOp module, llvm::LLVMContext &context) {
   PassManager passes(module.getContext());
   passes.addPass(createCSEPass());
+  passes.addPass(createConvertSCFToCFPass());
   passes.addPass(std::make_unique<LowerKernelsPass>());
+  passes.addPass(createReconcileUnrealizedCastsPass());
   if (failed(passes.run(module)))
     return nullptr;
   SmallVector<LLVM::LLVMFuncOp> bodies;

@@ -47,7 +47,8 @@ TEST(ElementwiseKernels, FunctionsAreAccurate) {
 TEST(ElementwiseKernels, FusedRegionIsOneKernel) {
   KernelCases cases;
   cases.addText("dg.fused", R"(
-    dg.graph @f(%a: tensor<33x20xf32>, %b: tensor<20xf32>) {
+    %a = builtin.unrealized_conversion_cast to tensor<33x20xf32>
+    %b = builtin.unrealized_conversion_cast to tensor<20xf32>
       %r, %s = dg.fused %a, %b : (tensor<33x20xf32>, tensor<20xf32>) -> (tensor<33x20xf32>, tensor<33x20xf32>) {
       ^bb0(%x: tensor<33x20xf32>, %y: tensor<20xf32>):
         %sum = dg.add %x, %y : (tensor<33x20xf32>, tensor<20xf32>) -> tensor<33x20xf32>
@@ -56,8 +57,7 @@ TEST(ElementwiseKernels, FusedRegionIsOneKernel) {
         %product = dg.mul %positive, %double : (tensor<33x20xf32>, tensor<20xf32>) -> tensor<33x20xf32>
         dg.return %positive, %product : (tensor<33x20xf32>, tensor<33x20xf32>) -> ()
       }
-      dg.return %r, %s : (tensor<33x20xf32>, tensor<33x20xf32>) -> ()
-    })");
+    )");
   cases.check();
 }
 

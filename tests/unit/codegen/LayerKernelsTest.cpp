@@ -71,7 +71,7 @@ TEST(NormalizationKernels, Softmax) {
     cases.add("dg.log_softmax", {shape}, "", {.spread = 4});
     cases.add("dg.log_softmax_grad", {shape, shape});
   }
-  for (const char *shape : {"2x3x31x31xf32", "64x64xf32", "5x256x256xf32", "3x3xf32", "2x17x40xf32"})
+  for (const char *shape : {"2x3x31x31xf32", "64x64xf32", "5x256x256xf32", "3x3xf32", "2x40x40xf32"})
     cases.add("dg.softmax", {shape}, "scale = 0.125 : f64, causal", {.spread = 4});
   cases.check();
 }
