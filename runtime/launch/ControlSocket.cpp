@@ -32,14 +32,16 @@ void ControlSocket::queue(const Frame &frame) {
 }
 
 bool ControlSocket::flush() {
-  while (!outgoing.empty()) {
-    ssize_t written = ::send(socket, outgoing.data(), outgoing.size(), MSG_NOSIGNAL);
+  while (hasOutput()) {
+    ssize_t written = ::send(socket, outgoing.data() + numSent, outgoing.size() - numSent, MSG_NOSIGNAL);
     if (written < 0 && errno == EINTR)
       continue;
     if (written < 0)
       return errno == EAGAIN;
-    outgoing.erase(0, size_t(written));
+    numSent += size_t(written);
   }
+  outgoing.clear();
+  numSent = 0;
   return true;
 }
 

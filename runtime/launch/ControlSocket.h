@@ -32,7 +32,7 @@ public:
   int descriptor() const { return socket; }
   /// Writes later, in flush().
   void queue(const Frame &frame);
-  bool hasOutput() const { return !outgoing.empty(); }
+  bool hasOutput() const { return numSent < outgoing.size(); }
   /// Writes and reads what is possible now. False when the other end is gone; what it had sent can still be taken.
   bool flush();
   bool fill();
@@ -46,6 +46,7 @@ private:
   Status waitUntilReady(short events, Deadline deadline, const char *what);
   int socket;
   std::string outgoing, incoming;
+  size_t numSent = 0; ///< of `outgoing`
 };
 
 /// Several byte strings in one payload, and back (nothing if the payload is not what pack made).

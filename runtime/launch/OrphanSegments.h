@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// UCX gives a shared memory file a name for as long as it needs to size it (some 50 µs). A rank killed right then
-// leaves the file behind; this finds and removes it.
+// UCX gives a shared memory file a name until it is filled with zeros (0.3 ms for each of three). A rank killed right
+// then leaves the file behind; this finds and removes it.
 #pragma once
 
 #include <ctime>

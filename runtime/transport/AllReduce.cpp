@@ -17,7 +17,7 @@ using detail::Piece;
 using detail::pieceOf;
 
 /// Above this the second trip of the scattered route costs less than the bytes it saves.
-constexpr size_t directBytes = 16384;
+constexpr size_t directBytes = 8192;
 
 class AllReduce : public GroupCommunication {
 public:

@@ -39,7 +39,7 @@ struct BlockShape {
 
 /// How an all-reduce moves its data; the bits of the result are the same.
 enum class AllReduceRoute {
-  bySize,    ///< direct up to 16 KiB, scattered above
+  bySize,    ///< direct up to 8 KiB, scattered above
   direct,    ///< everyone sends everything to everyone: one message time
   scattered, ///< position i sums piece i, then the pieces are gathered: 2 (n-1)/n of the bytes
 };

@@ -55,7 +55,7 @@ void prepareProcess() {
     for (int signal : {SIGILL, SIGSEGV, SIGBUS, SIGFPE})
       ucs_debug_disable_signal(signal);        // a backtrace would stand between the user and the launcher's message
     setenv("UCX_POSIX_USE_PROC_LINK", "y", 1); // unlinks a segment's file as soon as it is made
-    setenv("UCX_POSIX_RX_BUFS_GROW", "64", 0); // 0.5 MB a segment: made, and without a name, in 0.1 ms instead of 1
+    setenv("UCX_POSIX_RX_BUFS_GROW", "64", 0); // 0.5 MB a segment: filled, and without a name, in 0.3 ms instead of 2
   });
 }
 

@@ -134,11 +134,11 @@ TEST(Failure, causeIsPreferredToItsConsequence) {
     }
     while (shared.numReady < 2)
       sched_yield();
-    raise(SIGSEGV);
+    raise(SIGABRT);
     return 0;
   });
   EXPECT_EQ(1, launch.finish());
-  EXPECT_TRUE(has(launch.errors, "dgrun: " + hostAndPid(launch, 1) + " was killed by signal 11 (SIGSEGV)"))
+  EXPECT_TRUE(has(launch.errors, "dgrun: " + hostAndPid(launch, 1) + " was killed by signal 6 (SIGABRT)"))
       << launch.errors;
   EXPECT_FALSE(has(launch.errors, "waited")) << launch.errors;
 }
