@@ -141,6 +141,8 @@ private:
       bool hasModel = stage == 0, hasLoss = stage == last && !infers;
       plan::ChunkId begin = maker.addChunk(Phase::begin, stage), forward = maker.addChunk(Phase::forward, stage),
                     backward = maker.addChunk(Phase::backward, stage), update = maker.addChunk(Phase::update, stage);
+      for (plan::ChunkId chunk : {begin, forward, backward, update})
+        maker.plan.chunks[chunk].program = uint32_t(maker.plan.programs.size());
       std::vector<plan::TaskId> ready;
       if (hasModel) {
         if (trains)
@@ -174,8 +176,7 @@ private:
           reduce(update, accuracy, 1);
       }
       auto run = [&](plan::ChunkId chunk, uint32_t microbatch) {
-        if (!maker.plan.chunks[chunk].tasks.empty())
-          program.actions[stage].push_back({chunk, microbatch});
+        program.actions[stage].push_back({chunk, microbatch});
       };
       run(begin, 0);
       for (uint32_t m = 0; m < microbatches; ++m)

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves, with real processes over UCX, what dgrun promises its users: losses that do not depend on the ranks, the same
+// bits after a stop and a resume, results, traces, and one clear message with the right exit code for every kind of bad
+// input.
+#include "runtime/data/TensorFiles.h"
+#include "runtime/package/Package.h"
+#include "tests/unit/data/TemporaryFolder.h"
+#include "tests/unit/session/CommandRun.h"
+#include "tests/unit/session/ToyModel.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <sstream>
+#include <sys/mount.h>
+
+using namespace dg;
+using dg::test::CommandResult;
+using dg::test::TemporaryFolder;
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+namespace {
+
+std::string readFile(const std::string &path) {
+  std::ifstream in(path, std::ios::binary);
+  return std::string((std::istreambuf_iterator<char>(in)), {});
+}
+
+class Dgrun : public testing::Test {
+protected:
+  /// Packs the toy model for a mesh and returns the package's path.
+  std::string pack(int64_t pipe, int64_t data, uint32_t microbatches = 1, const std::string &object = DG_TOY_OBJECT) {
+    std::string plan = plan::toJson(test::toyPlan(pipe, data, 10, microbatches)), kernels = readFile(object);
+    std::string path = folder.path("toy-" + std::to_string(pipe) + "-" + std::to_string(data) + ".dgx");
+    Status status = package::writePackage(path, {package::PackageEntry::ofText("plan.json", plan),
+                                                 package::PackageEntry::ofText("train.native.so", kernels)});
+    EXPECT_TRUE(status) << status.message();
+    return path;
+  }
+  CommandResult run(std::vector<std::string> arguments,
+                    const std::function<void(pid_t, const std::string &)> &watch = {}) {
+    arguments.insert(arguments.begin(), DG_DGRUN);
+    return test::runCommand(arguments, watch);
+  }
+  /// A training on 53 random samples, with --json.
+  CommandResult train(const std::string &job, std::vector<std::string> more,
+                      const std::function<void(pid_t, const std::string &)> &watch = {}) {
+    std::vector<std::string> arguments = {job,      "--json",     "--data",    "x=randn:53x3",
+                                          "--data", "y=randn:53", "--threads", "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(arguments, watch);
+  }
+  static std::vector<Json> eventsOf(const CommandResult &result, const std::string &name) {
+    std::vector<Json> events;
+    std::istringstream lines(result.out);
+    for (std::string line; std::getline(lines, line);) {
+      Json event = Json::parse(line, nullptr, false);
+      EXPECT_TRUE(event.is_object()) << line;
+      if (event.is_object() && event["event"] == name)
+        events.push_back(event);
+    }
+    return events;
+  }
+  static std::vector<float> lossesOf(const CommandResult &result) {
+    std::vector<float> losses;
+    int64_t first = 0;
+    for (const Json &event : eventsOf(result, "step")) {
+      int64_t step = event["step"].get<int64_t>();
+      first = losses.empty() ? step : first;
+      EXPECT_EQ(step, first + int64_t(losses.size()));
+      losses.push_back(event["loss"].get<float>());
+    }
+    return losses;
+  }
+  static void expectFailure(const CommandResult &result, int code, std::initializer_list<std::string> words) {
+    EXPECT_EQ(result.code, code) << result.error;
+    EXPECT_TRUE(result.error.starts_with("dgrun: ")) << result.error;
+    for (const std::string &word : words)
+      EXPECT_NE(result.error.find(word), std::string::npos) << word << " in: " << result.error;
+  }
+  TemporaryFolder folder;
+};
+
+} // namespace
+
+TEST_F(Dgrun, lossesDoNotDependOnTheRanks) {
+  CommandResult one = train(pack(1, 1), {"--epochs", "3", "--eval-data", "x=randn:41x3", "--eval-data", "y=randn:41"});
+  ASSERT_EQ(one.code, 0) << one.error;
+  std::vector<float> expected = lossesOf(one);
+  ASSERT_EQ(expected.size(), 18u);
+  EXPECT_EQ(eventsOf(one, "epoch").size(), 3u);
+  EXPECT_EQ(eventsOf(one, "eval").size(), 3u);
+  EXPECT_EQ(eventsOf(one, "start")[0]["ranks"], 1);
+  EXPECT_EQ(eventsOf(one, "end")[0]["steps"], 18);
+  for (auto [pipe, data, microbatches] : {std::tuple(1, 2, 1u), {2, 1, 2u}, {2, 2, 2u}}) {
+    CommandResult many =
+        train(pack(pipe, data, microbatches), {"-n", std::to_string(pipe * data), "--epochs", "3", "--eval-data",
+                                               "x=randn:41x3", "--eval-data", "y=randn:41"});
+    ASSERT_EQ(many.code, 0) << many.error;
+    std::vector<float> found = lossesOf(many);
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < found.size(); ++i)
+      EXPECT_NEAR(found[i], expected[i], 1e-5 * double(expected[i]));
+    EXPECT_NEAR(eventsOf(many, "eval")[2]["loss"].get<double>(), eventsOf(one, "eval")[2]["loss"].get<double>(), 1e-5);
+    EXPECT_NEAR(eventsOf(many, "eval")[2]["accuracy"].get<double>(), eventsOf(one, "eval")[2]["accuracy"].get<double>(),
+                1e-6);
+  }
+}
+
+TEST_F(Dgrun, stopAndResumeChangesNoBit) {
+  std::string job = pack(1, 2), directory = folder.path("ckpt");
+  bool isStopped = false;
+  auto stop = [&](pid_t pid, const std::string &out) {
+    if (!isStopped && out.find("\"step\":50,") != std::string::npos)
+      isStopped = true, kill(pid, SIGTERM);
+  };
+  CommandResult first = train(job, {"--steps", "10000000", "--checkpoint", directory}, stop);
+  ASSERT_EQ(first.code, 75) << first.error;
+  std::vector<float> joined = lossesOf(first);
+  EXPECT_EQ(eventsOf(first, "end")[0]["resumable"], true);
+  std::string steps = std::to_string(joined.size() + 100);
+  CommandResult second = train(job, {"--steps", steps, "--checkpoint", directory, "--resume"});
+  ASSERT_EQ(second.code, 0) << second.error;
+  EXPECT_EQ(eventsOf(second, "start")[0]["step"].get<size_t>(), joined.size());
+  std::vector<float> rest = lossesOf(second);
+  EXPECT_EQ(rest.size(), 100u);
+  joined.insert(joined.end(), rest.begin(), rest.end());
+  CommandResult whole = train(job, {"--steps", steps});
+  ASSERT_EQ(whole.code, 0) << whole.error;
+  EXPECT_EQ(joined, lossesOf(whole));
+}
+
+TEST_F(Dgrun, withoutACheckpointSigtermIsNotResumable) {
+  CommandResult result = train(pack(1, 2), {"--steps", "10000000"}, [](pid_t pid, const std::string &out) {
+    if (out.find("\"step\":50,") != std::string::npos)
+      kill(pid, SIGTERM);
+  });
+  EXPECT_EQ(result.code, 143) << result.error;
+}
+
+TEST_F(Dgrun, anotherPlanContinues) {
+  std::string directory = folder.path("ckpt");
+  CommandResult whole = train(pack(1, 1), {"--epochs", "4"});
+  CommandResult first = train(pack(1, 2), {"--epochs", "2", "--checkpoint", directory});
+  ASSERT_EQ(first.code, 0) << first.error;
+  ASSERT_EQ(eventsOf(first, "checkpoint").size(), 1u);
+  CommandResult second = train(pack(2, 1, 2), {"--epochs", "4", "--resume", directory});
+  ASSERT_EQ(second.code, 0) << second.error;
+  std::vector<float> found = lossesOf(first), rest = lossesOf(second), expected = lossesOf(whole);
+  found.insert(found.end(), rest.begin(), rest.end());
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i)
+    EXPECT_NEAR(found[i], expected[i], 1e-5 * double(expected[i]));
+  // A second training in the same folder would mix with the first.
+  expectFailure(train(pack(1, 2), {"--epochs", "2", "--checkpoint", directory}), 2, {"--resume", "step 12"});
+  expectFailure(train(pack(1, 2), {"--epochs", "9", "--seed", "5", "--resume", directory}), 2, {"seed 0"});
+}
+
+TEST_F(Dgrun, infersWithTrainedWeights) {
+  std::string directory = folder.path("ckpt"), results = folder.path("p.npy"), untrained = folder.path("q.npy");
+  ASSERT_EQ(train(pack(1, 2), {"--epochs", "2", "--checkpoint", directory}).code, 0);
+  CommandResult result =
+      run({pack(1, 2), "--input", "x=randn:47x3", "--output", "p=@" + results, "--resume", directory});
+  ASSERT_EQ(result.code, 0) << result.error;
+  ASSERT_EQ(run({pack(1, 1), "--input", "x=randn:47x3", "--output", "p=@" + untrained}).code, 0);
+  auto trained = data::openNpy(results), raw = data::openNpy(untrained);
+  ASSERT_TRUE(trained && raw);
+  EXPECT_EQ(trained->shape, (std::vector<int64_t>{47}));
+  EXPECT_NE(readFile(results), readFile(untrained));
+}
+
+TEST_F(Dgrun, tracesEveryRank) {
+  std::string path = folder.path("trace.json");
+  CommandResult result = train(pack(2, 1, 2), {"--steps", "3", "--trace", path});
+  ASSERT_EQ(result.code, 0) << result.error;
+  Json trace = Json::parse(readFile(path), nullptr, false);
+  ASSERT_TRUE(trace.is_object());
+  std::map<int64_t, int> tasks;
+  for (const Json &event : trace["traceEvents"])
+    if (event["ph"] == "X")
+      ++tasks[event["pid"].get<int64_t>()];
+  EXPECT_EQ(tasks.size(), 2u);
+  EXPECT_GE(tasks[0], 3 * 4);
+  for (const auto &entry : fs::directory_iterator(fs::path(path).parent_path()))
+    EXPECT_EQ(entry.path().string().find(".partial"), std::string::npos) << entry.path();
+}
+
+TEST_F(Dgrun, textForPeople) {
+  CommandResult result = run({pack(1, 2), "--data", "x=randn:53x3", "--data", "y=randn:53", "--epochs", "2"});
+  ASSERT_EQ(result.code, 0) << result.error;
+  EXPECT_NE(result.out.find("toy: 3 parameters, 2 ranks"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("epoch 2/2  loss"), std::string::npos) << result.out;
+  EXPECT_EQ(result.out.find('\r'), std::string::npos);
+  EXPECT_EQ(result.error, "");
+}
+
+TEST_F(Dgrun, badInputIsNamedBeforeAnythingRuns) {
+  std::string job = pack(1, 2);
+  expectFailure(train(job, {"-n", "3"}), 2, {"-n 3", "2 ranks"});
+  expectFailure(train(folder.path("missing.dgx"), {}), 65, {"missing.dgx"});
+  expectFailure(train(folder.write("foreign.dgx", "not a package"), {}), 65, {"foreign.dgx"});
+  std::string bytes = readFile(job);
+  expectFailure(train(folder.write("cut.dgx", bytes.substr(0, bytes.size() / 2)), {}), 65, {"cut.dgx"});
+  bytes[bytes.find("toy_predict")] ^= 1;
+  expectFailure(train(folder.write("flipped.dgx", bytes), {}), 65, {"flipped.dgx"});
+  expectFailure(run({job}), 2, {"'x'", "--data"});
+  expectFailure(run({job, "--data", "x=randn:5x3", "--data", "y=randn:6"}), 65, {"5", "6"});
+  expectFailure(run({job, "--data", "x=randn:5x4", "--data", "y=randn:5"}), 65, {"5x4", "3"});
+  expectFailure(run({job, "--data", "x=/nonexistent", "--data", "y=randn:5"}), 65, {"/nonexistent"});
+  expectFailure(run({job, "--data", "x"}), 2, {"--data 'x'"});
+  expectFailure(train(job, {"--lr-schedule", "linear"}), 2, {"linear"});
+  expectFailure(train(job, {"--checkpoint-every", "5steps"}), 2, {"--checkpoint DIR"});
+  expectFailure(train(job, {"--resume", folder.path("nowhere")}), 65, {"nowhere"});
+  expectFailure(train(job, {"--drop-last", "--eval-data", "x=randn:5x3"}), 2, {"'y'", "--eval-data"});
+  expectFailure(train(job, {"--eval-batch", "11", "--eval-data", "x=randn:5x3", "--eval-data", "y=randn:5"}), 2,
+                {"11", "10"});
+  expectFailure(run({job, "--input", "x=randn:5x3", "--output", "z=@z.npy"}), 2, {"'z'"});
+  CommandResult failed = train(job, {"-n", "3"});
+  ASSERT_EQ(eventsOf(failed, "failure").size(), 1u);
+  EXPECT_EQ(run({job, "--bogus"}).code, 2);
+  EXPECT_EQ(run({job, "--epochs", "1", "--steps", "1"}).code, 2);
+  EXPECT_EQ(run({}).code, 2);
+  EXPECT_EQ(run({"--version"}).code, 0);
+  EXPECT_EQ(run({"--help"}).code, 0);
+}
+
+TEST_F(Dgrun, objectsOfAnotherVersionAreRefused) {
+  expectFailure(train(pack(1, 1, 1, DG_OLD_OBJECT), {}), 65, {"train.native.so"});
+}
+
+TEST_F(Dgrun, aFullDiskLeavesThePreviousCheckpointGood) {
+  std::string disk = folder.path("disk"), job = pack(1, 2);
+  fs::create_directory(disk);
+  if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=16k") != 0)
+    GTEST_SKIP() << "mounting a file system is not allowed here";
+  std::string directory = disk + "/ckpt";
+  CommandResult first = train(job, {"--steps", "5", "--checkpoint", directory});
+  EXPECT_EQ(first.code, 0) << first.error;
+  std::ofstream(disk + "/filler") << std::string(16384, 'x');
+  CommandResult second = train(job, {"--steps", "9", "--checkpoint", directory, "--resume"});
+  expectFailure(second, 1, {"step-000009", "bytes are needed", "earlier checkpoints"});
+  EXPECT_EQ(eventsOf(second, "failure").size(), 1u);
+  fs::remove(disk + "/filler");
+  CommandResult third = train(job, {"--steps", "9", "--checkpoint", directory, "--resume"});
+  EXPECT_EQ(third.code, 0) << third.error;
+  EXPECT_EQ(umount(disk.c_str()), 0);
+}
