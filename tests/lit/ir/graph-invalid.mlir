@@ -1,0 +1,150 @@
+// A graph, parameter or attribute that cannot mean anything is rejected where it is written, with what was found and what
+// was expected.
+// RUN: dg-opt %s -split-input-file -verify-diagnostics
+
+// expected-error@+1 {{does not end with dg.return: every graph returns its results with it}}
+dg.graph @forward(%x: tensor<2xf32>) {
+  %y = dg.relu %x
+}
+
+// -----
+
+// expected-error@+1 {{does not end with dg.return}}
+dg.graph @forward() {
+}
+
+// -----
+
+// expected-error@+1 {{input 0 ('x') has type 'f32', expected a ranked tensor}}
+dg.graph @forward(%x: f32) {
+  dg.return %x
+}
+
+// -----
+
+// expected-error@+1 {{input 1 ('y') has type 'tensor<*xf32>', expected a ranked tensor}}
+dg.graph @forward(%x: tensor<2xf32>, %y: tensor<*xf32>) {
+  dg.return %x
+}
+
+// -----
+
+// expected-error@+1 {{has 2 arguments but 1 names and 2 types}}
+dg.graph @forward(%x: tensor<2xf32>, %y: tensor<2xf32>) attributes {input_names = ["x"]} {
+  dg.return %x
+}
+
+// -----
+
+dg.graph @forward() {
+  %w = dg.parameter "fc.weight" tensor<2xf32> uniform 0.5
+  // expected-error@+1 {{'fc.weight' stands twice in this graph: use the value of the first one again}}
+  %again = dg.parameter "fc.weight" tensor<2xf32> uniform 0.5
+  dg.return %again
+}
+
+// -----
+
+dg.graph @forward() {
+  // expected-error@+1 {{'w' has type 'tensor<?x2xf32>', expected a tensor whose dimensions are all numbers}}
+  %w = dg.parameter "w" tensor<?x2xf32> uniform 0.5
+  dg.return %w
+}
+
+// -----
+
+dg.graph @forward() {
+  // expected-error@+1 {{'w' has type 'f32', expected a tensor whose dimensions are all numbers}}
+  %w = dg.parameter "w" f32 uniform 0.5
+  dg.return %w
+}
+
+// -----
+
+dg.graph @forward() typed {
+  // expected-error@+1 {{'w' is declared 'tensor<2xf32>' but used as 'tensor<3xf32>'}}
+  %w = dg.parameter "w" tensor<2xf32> uniform 0.5 : tensor<3xf32>
+  dg.return %w : (tensor<3xf32>) -> ()
+}
+
+// -----
+
+dg.graph @forward() {
+  // expected-error@+1 {{found 'random', expected how the parameter starts: constant, uniform, normal or file}}
+  %w = dg.parameter "w" tensor<2xf32> random 0.5
+  dg.return %w
+}
+
+// -----
+
+dg.graph @forward() {
+  // expected-error@+2 {{unexpected decimal integer literal for a floating point value}}
+  // expected-note@+1 {{add a trailing dot to make the literal a float}}
+  %w = dg.parameter "w" tensor<2xf32> uniform 1
+  dg.return %w
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2xf32>) {
+  // expected-error@+1 {{custom op 'dg.foo' is unknown}}
+  %y = dg.foo %x
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2xf32>) {
+  // expected-error@+1 {{use of undeclared SSA value name}}
+  %y = dg.relu %z
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2xf32>) {
+  // expected-error@+1 {{'dg.relu' op requires a single operand}}
+  %y = dg.relu %x, %x
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2xf32>) {
+  // expected-error@+1 {{'dg.add' op expected 2 operands, but found 1}}
+  %y = dg.add %x
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2xf32>) {
+  // expected-error@+1 {{'dg.scale' op requires attribute 'factor'}}
+  %y = dg.scale %x
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward() {
+  // expected-error@+1 {{'dg.constant' op requires attribute 'type'}}
+  %c = dg.constant {value = 1.0}
+  dg.return %c
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2xf32>) {
+  // expected-error@+1 {{expected '<'}}
+  %y = dg.relu %x {place = #dg.place}
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2xf32>) {
+  // expected-error@+2 {{expected string}}
+  // expected-error@+1 {{failed to parse DG_PlaceAttr parameter 'shardings'}}
+  %y = dg.relu %x {place = #dg.place<shardings = <[data], []>>}
+  dg.return %y
+}
