@@ -11,8 +11,10 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 
@@ -58,8 +60,9 @@ static std::string keyOf(Operation *op) {
   return key;
 }
 
-/// The op's name and the shape of what it makes, for people who read a profile.
-static std::string symbolOf(Operation *op, size_t number) {
+/// The op's name and the shape of what it makes, for people who read a profile, and a hash of what makes it unlike others:
+/// a name means the same kernel in every object of a job.
+static std::string symbolOf(Operation *op, StringRef key) {
   std::string symbol = op->getName().stripDialect().str();
   Type type = op->getNumResults() ? op->getResult(0).getType() : op->getOperand(0).getType();
   char separator = '_';
@@ -67,7 +70,7 @@ static std::string symbolOf(Operation *op, size_t number) {
     symbol += separator + std::to_string(size);
     separator = 'x';
   }
-  return symbol + "_" + std::to_string(number);
+  return symbol + "_" + llvm::utohexstr(llvm::xxh3_64bits(key), /*LowerCase=*/true, /*Width=*/16);
 }
 
 static LogicalResult checkType(Operation *op, Type type) {
@@ -105,7 +108,7 @@ FailureOr<KernelSpec> KernelModule::addKernel(Operation *op) {
 
   const KernelEmitter &emitter = row->second;
   KernelSpec spec;
-  spec.symbol = symbolOf(op, kernels.size());
+  spec.symbol = symbolOf(op, key);
   spec.aliasedOperand = emitter.aliasedOperand;
   spec.aliasedOperand.resize(op->getNumResults(), -1);
 

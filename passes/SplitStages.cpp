@@ -177,7 +177,10 @@ private:
   void addResult(Value value, StringRef name) {
     Operation *producer = value.getDefiningOp();
     Spot spot = producer ? spotOf(producer) : Spot{};
-    // What is summed over micro-batches is complete only in the update; other results belong to their micro-batch.
+    // Losses and accuracies are sums over samples, complete only after the last micro-batch; results of inference belong to
+    // their micro-batch.
+    if (isAccumulating && graph.getSymName() != "infer")
+      spot.phase = Phase::update;
     Chunk &chunk = chunkAt(spot);
     chunk.results.push_back(valueAt(spot, value));
     chunk.names.push_back(name.str());
