@@ -2,6 +2,8 @@
 // Graphs, parameters and constants: text form, verification, and the parts of the op contract they have.
 #include "ir/Dialect.h"
 
+#include "llvm/ADT/StringSet.h"
+
 using namespace mlir;
 
 namespace dg::ir {
@@ -78,6 +80,11 @@ LogicalResult GraphOp::verify() {
     if (!isa<RankedTensorType>(cast<TypeAttr>(type).getValue()))
       return emitOpError() << "input " << argument.getArgNumber() << " ('" << getInputName(argument.getArgNumber())
                            << "') has type " << cast<TypeAttr>(type).getValue() << ", expected a ranked tensor";
+  llvm::StringSet<> parameters;
+  for (auto parameter : block.getOps<ParameterOp>())
+    if (!parameters.insert(parameter.getParam()).second)
+      return parameter.emitOpError() << "'" << parameter.getParam()
+                                     << "' stands twice in this graph: use the value of the first one again";
   if (block.empty() || !isa<ReturnOp>(block.back()))
     return emitOpError("does not end with dg.return: every graph returns its results with it");
   return success();
@@ -104,8 +111,10 @@ ParseResult ParameterOp::parse(OpAsmParser &parser, OperationState &state) {
   state.addAttribute("init", InitAttr::get(parser.getContext(), *kind, parser.getBuilder().getF64FloatAttr(value)));
   if (parser.parseOptionalAttrDict(state.attributes))
     return failure();
-  bool isTyped = succeeded(parser.parseOptionalKeyword("typed"));
-  state.addTypes(isTyped ? type.getValue() : AnyType::get(parser.getContext()));
+  Type deduced = AnyType::get(parser.getContext());
+  if (succeeded(parser.parseOptionalColon()) && parser.parseType(deduced))
+    return failure();
+  state.addTypes(deduced);
   return success();
 }
 
@@ -117,7 +126,7 @@ void ParameterOp::print(OpAsmPrinter &printer) {
   }
   printer.printOptionalAttrDict((*this)->getAttrs(), {"param", "type", "init"});
   if (!isAny(getResult().getType()))
-    printer << " typed";
+    printer << " : " << getResult().getType();
 }
 
 LogicalResult ParameterOp::verify() {
@@ -125,7 +134,9 @@ LogicalResult ParameterOp::verify() {
   if (!tensor || !tensor.hasStaticShape())
     return emitOpError() << "'" << getParam() << "' has type " << getType()
                          << ", expected a tensor whose dimensions are all numbers";
-  if (!isAny(getResult().getType()) && getResult().getType() != getType())
+  // Once placed, the result is this rank's shard of the declared tensor.
+  bool isPlaced = !::dg::ir::getPlace(*this).getShardings().empty();
+  if (!isAny(getResult().getType()) && !isPlaced && getResult().getType() != getType())
     return emitOpError() << "'" << getParam() << "' is declared " << getType() << " but used as "
                          << getResult().getType();
   return success();
@@ -142,6 +153,11 @@ LogicalResult ConstantOp::inferReturnTypes(MLIRContext *, std::optional<Location
   return success();
 }
 
+/// An author writes no result type, and the op has no operand that would defer its inference.
+bool ConstantOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
+  return inferred == actual || isAny(actual[0]);
+}
+
 FailureOr<SmallVector<Value>> ConstantOp::buildGradients(OpBuilder &, ValueRange) { return SmallVector<Value>(); }
 
 ShardingRule ConstantOp::getShardingRule() {
@@ -151,6 +167,8 @@ ShardingRule ConstantOp::getShardingRule() {
     rule.results[0][dim].push_back(rule.addFactor(type.getDimSize(dim)));
   return rule;
 }
+
+void ConstantOp::localize(TypeRange resultTypes) { setType(resultTypes[0]); }
 
 OpCost ConstantOp::getCost() { return {}; }
 
