@@ -4,6 +4,7 @@
 // stdout.
 #include "runtime/transport/UcxTransport.h"
 
+#include <ucm/api/ucm.h>
 #include <ucp/api/ucp.h>
 #include <ucs/config/global_opts.h>
 #include <ucs/debug/debug.h>
@@ -53,7 +54,12 @@ void prepareProcess() {
     ucs_log_push_handler(logToStderr);
     (void)ucs_global_opts_set_value("MODULES", "cma"); // spares the search for network hardware: 7 ms of 15
     for (int signal : {SIGILL, SIGSEGV, SIGBUS, SIGFPE})
-      ucs_debug_disable_signal(signal);        // a backtrace would stand between the user and the launcher's message
+      ucs_debug_disable_signal(signal); // a backtrace would stand between the user and the launcher's message
+    // Hooks on mmap and the like serve devices and network cards, and UCX tries them out on SysV segments, which stay
+    // when the rank is killed right then.
+    ucm_global_config_t memory = ucm_global_opts;
+    memory.enable_events = 0;
+    ucm_set_global_opts(&memory);
     setenv("UCX_POSIX_USE_PROC_LINK", "y", 1); // unlinks a segment's file as soon as it is made
     setenv("UCX_POSIX_RX_BUFS_GROW", "64", 0); // 0.5 MB a segment: filled, and without a name, in 0.3 ms instead of 2
   });

@@ -5,7 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstring>
+#include <thread>
+#include <unistd.h>
 #include <vector>
 
 using namespace dg;
@@ -182,6 +186,31 @@ TEST_P(TransportTest, givesUpOpenRequests) {
                 return transport.failure().message();
               transport.cancelAll();
               return "";
+            }));
+}
+
+// A large message whose sender is dead before it was fetched is a failed receive that names the sender, not a crash.
+TEST(UcxTransportTest, deadSenderIsAFailure) {
+  EXPECT_EQ("", runRanks(Kind::ucxProcesses, 2, [](Transport &transport) -> std::string {
+              std::vector<uint8_t> buffer(4 << 20);
+              int64_t sender = getpid();
+              if (transport.rank() == 1) {
+                auto large = transport.startSend(0, 1, buffer.data(), buffer.size());
+                if (auto text = await(transport, transport.startSend(0, 2, &sender, sizeof sender)); !text.empty())
+                  return text;
+                (void)transport.test(large);
+                _exit(0); // the data is still here
+              }
+              if (auto text = await(transport, transport.startReceive(1, 2, &sender, sizeof sender)); !text.empty())
+                return text;
+              auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+              while (kill(pid_t(sender), 0) == 0 && std::chrono::steady_clock::now() < limit)
+                std::this_thread::yield();
+              auto text = await(transport, transport.startReceive(1, 1, buffer.data(), buffer.size()));
+              if (text.find("receive from rank 1") == std::string::npos ||
+                  text.find("may be gone") == std::string::npos)
+                return "the failure said: " + text;
+              _exit(0); // rank 1 will not come to a meeting
             }));
 }
 
