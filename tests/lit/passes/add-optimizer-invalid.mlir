@@ -1,0 +1,21 @@
+// An optimizer that is missing, unknown or wrongly written is an error that says what is known.
+// RUN: dg-opt %s --dg-add-optimizer -verify-diagnostics
+// RUN: not dg-opt %s --dg-add-optimizer=optimizer=lbfgs:lr=1 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not dg-opt %s --dg-add-optimizer=optimizer=sgd:beta1=0.9 2>&1 | FileCheck %s --check-prefix=KEY
+// RUN: not dg-opt %s --dg-add-optimizer=optimizer=adam:momentum=0.9 2>&1 | FileCheck %s --check-prefix=ADAMKEY
+// RUN: not dg-opt %s --dg-add-optimizer=optimizer=adam:lr=fast 2>&1 | FileCheck %s --check-prefix=VALUE
+// RUN: not dg-opt %s --dg-add-optimizer=optimizer=sgd:lr 2>&1 | FileCheck %s --check-prefix=NOVALUE
+// RUN: not dg-opt %s --dg-add-optimizer=optimizer=sgd:nesterov=1 2>&1 | FileCheck %s --check-prefix=NESTEROV
+
+// NAME: error: optimizer 'lbfgs:lr=1': there is no 'lbfgs', expected sgd, adam or adamw
+// KEY: error: optimizer 'sgd:beta1=0.9': sgd has no 'beta1', expected one of
+// ADAMKEY: error: optimizer 'adam:momentum=0.9': adam has no 'momentum', expected one of
+// VALUE: error: optimizer 'adam:lr=fast': 'lr=fast' is not a number
+// NOVALUE: error: optimizer 'sgd:lr': 'lr' is not a number
+// NESTEROV: error: optimizer 'sgd:nesterov=1': nesterov needs momentum=
+
+// expected-error@+1 {{is to be trained, but nothing names an optimizer: give --optimizer, for example sgd:lr=0.01}}
+dg.graph @train(%loss: tensor<f32>, %g: tensor<4xf32>) typed {
+  %w = dg.parameter "w" tensor<4xf32> uniform 0.5 : tensor<4xf32>
+  dg.return %loss, %g {names = ["loss", "grad w"]} : (tensor<f32>, tensor<4xf32>) -> ()
+}
