@@ -425,6 +425,19 @@ private:
 
   void addMove(Operation *op, TaskKind kind, StringRef axis, uint64_t dim) {
     ValueId from = read(op->getOperand(0));
+    // A reshaped operand shares its buffer under another shape, and blocks are cut by shape.
+    if (auto type = tensorOf(op->getOperand(0)); ArrayRef(result.values[from].shape) != type.getShape()) {
+      ValueId reshaped = addValue(uniqueName(nameOf(op) + " operand"), result.values[from].kind, type, {});
+      if (result.values[reshaped].kind != ValueKind::gradient)
+        result.values[reshaped].kind = ValueKind::activation;
+      plan::Task copy = makeTask(op, TaskKind::copy);
+      copy.op = "copy";
+      copy.buffers = {from, reshaped};
+      copy.reads = {from};
+      copy.writes = {reshaped};
+      append(std::move(copy));
+      from = reshaped;
+    }
     ValueId to = ids[op->getResult(0)] = freshResult(op, 0);
     plan::Task task = makeTask(op, kind);
     task.buffers = {from, to};

@@ -27,7 +27,8 @@ void DGDialect::initialize() {
       >();
 }
 
-//===- ShardingAttr -------------------------------------------------------------------------------------------------===//
+//===- ShardingAttr
+//-------------------------------------------------------------------------------------------------===//
 
 static ParseResult parseAxes(AsmParser &parser, SmallVectorImpl<StringAttr> &axes) {
   return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&]() -> ParseResult {
@@ -64,7 +65,8 @@ ShardingAttr dg::ir::wholeSharding(MLIRContext *context, int64_t rank) {
   return ShardingAttr::get(context, SmallVector<StringAttr>(rank, StringAttr::get(context, "")), {});
 }
 
-//===- PlaceAttr ----------------------------------------------------------------------------------------------------===//
+//===- PlaceAttr
+//----------------------------------------------------------------------------------------------------===//
 
 PlaceAttr dg::ir::getPlace(Operation *op) {
   if (auto place = op->getAttrOfType<PlaceAttr>(placeName))
@@ -94,7 +96,8 @@ PlaceAttr dg::ir::withLabel(PlaceAttr place, StringRef label) {
                         place.getPhase(), place.getStage(), place.getShardings());
 }
 
-//===- Text form ----------------------------------------------------------------------------------------------------===//
+//===- Text form
+//----------------------------------------------------------------------------------------------------===//
 
 ParseResult dg::ir::parseOp(OpAsmParser &parser, OperationState &state, unsigned numResults) {
   SmallVector<OpAsmParser::UnresolvedOperand> operands;

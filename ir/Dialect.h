@@ -48,7 +48,9 @@ ShardingAttr wholeSharding(mlir::MLIRContext *context, int64_t rank);
 
 /// True where the type is not deduced yet.
 inline bool isAny(mlir::Type type) { return mlir::isa<AnyType>(type); }
-inline mlir::RankedTensorType tensorOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()); }
+inline mlir::RankedTensorType tensorOf(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
 
 } // namespace dg::ir
 

@@ -29,7 +29,8 @@ def DG_Any : TypeDef<DG_Dialect, "Any"> {
 def DG_Tensor : AnyTypeOf<[AnyRankedTensor, DG_Any], "tensor, or a value whose type is still to be deduced">;
 
 def DG_Phase : I32EnumAttr<"Phase", "part of a step",
-    [I32EnumAttrCase<"begin", 0>, I32EnumAttrCase<"forward", 1>, I32EnumAttrCase<"backward", 2>, I32EnumAttrCase<"update", 3>]> {
+                           [I32EnumAttrCase<"begin", 0>, I32EnumAttrCase<"forward", 1>, I32EnumAttrCase<"backward", 2>,
+                            I32EnumAttrCase<"update", 3>]> {
   let cppNamespace = "::dg::ir";
 }
 
@@ -41,7 +42,8 @@ def DG_ShardingAttr : AttrDef<DG_Dialect, "Sharding"> {
     over which the ranks hold summands of the tensor instead of the tensor.
     Example: `#dg.sharding<["data", ""], ["tensor"]>`.
   }];
-  let parameters = (ins OptionalArrayRefParameter<"mlir::StringAttr">:$dims, OptionalArrayRefParameter<"mlir::StringAttr">:$partial);
+  let parameters = (ins OptionalArrayRefParameter<"mlir::StringAttr">:$dims,
+      OptionalArrayRefParameter<"mlir::StringAttr">:$partial);
   let hasCustomAssemblyFormat = 1;
 }
 
@@ -54,15 +56,15 @@ def DG_PlaceAttr : AttrDef<DG_Dialect, "Place"> {
     pipeline stage. `stage` is -1 until the partition phase.
   }];
   let parameters = (ins DefaultValuedParameter<"mlir::StringAttr", "mlir::StringAttr::get($_ctxt, \"\")">:$label,
-                        DefaultValuedParameter<"int64_t", "-1">:$origin,
-                        DefaultValuedParameter<"::dg::ir::Phase", "::dg::ir::Phase::forward">:$phase,
-                        DefaultValuedParameter<"int64_t", "-1">:$stage,
-                        OptionalArrayRefParameter<"::dg::ir::ShardingAttr">:$shardings);
+      DefaultValuedParameter<"int64_t", "-1">:$origin,
+      DefaultValuedParameter<"::dg::ir::Phase", "::dg::ir::Phase::forward">:$phase,
+      DefaultValuedParameter<"int64_t", "-1">:$stage, OptionalArrayRefParameter<"::dg::ir::ShardingAttr">:$shardings);
   let assemblyFormat = "`<` struct($label, $origin, $phase, $stage, $shardings) `>`";
 }
 
 def DG_InitKind : I32EnumAttr<"InitKind", "how a parameter starts",
-    [I32EnumAttrCase<"constant", 0>, I32EnumAttrCase<"uniform", 1>, I32EnumAttrCase<"normal", 2>, I32EnumAttrCase<"file", 3>]> {
+                              [I32EnumAttrCase<"constant", 0>, I32EnumAttrCase<"uniform", 1>,
+                               I32EnumAttrCase<"normal", 2>, I32EnumAttrCase<"file", 3>]> {
   let cppNamespace = "::dg::ir";
 }
 

@@ -8,7 +8,8 @@ using namespace mlir;
 
 namespace dg::ir {
 
-//===- GraphOp ------------------------------------------------------------------------------------------------------===//
+//===- GraphOp
+//------------------------------------------------------------------------------------------------------===//
 
 ReturnOp GraphOp::getReturn() { return cast<ReturnOp>(getBody().front().back()); }
 
@@ -23,8 +24,9 @@ BlockArgument GraphOp::addInput(StringRef name, Type type) {
   return getBody().front().addArgument(type, getLoc());
 }
 
-/// `@name(%x: type, …) [untyped] attributes { … }`: arguments of a graph whose types are still to be deduced are `!dg.any`
-/// inside it, so that no op of the text needs a type; `typed` after the arguments says that deduction has happened.
+/// `@name(%x: type, …) [untyped] attributes { … }`: arguments of a graph whose types are still to be deduced are
+/// `!dg.any` inside it, so that no op of the text needs a type; `typed` after the arguments says that deduction has
+/// happened.
 ParseResult GraphOp::parse(OpAsmParser &parser, OperationState &state) {
   StringAttr name;
   SmallVector<OpAsmParser::Argument> arguments;
@@ -57,9 +59,8 @@ void GraphOp::print(OpAsmPrinter &printer) {
   printer.printSymbolName(getSymName());
   printer << '(';
   Block &block = getBody().front();
-  bool isTyped = llvm::none_of(block.getArgumentTypes(), isAny) && !llvm::any_of(block, [](Operation &op) {
-    return llvm::any_of(op.getResultTypes(), isAny);
-  });
+  bool isTyped = llvm::none_of(block.getArgumentTypes(), isAny) &&
+                 !llvm::any_of(block, [](Operation &op) { return llvm::any_of(op.getResultTypes(), isAny); });
   llvm::interleaveComma(block.getArguments(), printer, [&](BlockArgument argument) {
     printer << argument << ": " << cast<TypeAttr>(getInputTypes()[argument.getArgNumber()]).getValue();
   });
@@ -90,7 +91,8 @@ LogicalResult GraphOp::verify() {
   return success();
 }
 
-//===- ParameterOp --------------------------------------------------------------------------------------------------===//
+//===- ParameterOp
+//--------------------------------------------------------------------------------------------------===//
 
 ParseResult ParameterOp::parse(OpAsmParser &parser, OperationState &state) {
   StringAttr name;
@@ -144,10 +146,11 @@ LogicalResult ParameterOp::verify() {
 
 OpCost ParameterOp::getCost() { return {}; }
 
-//===- ConstantOp ---------------------------------------------------------------------------------------------------===//
+//===- ConstantOp
+//---------------------------------------------------------------------------------------------------===//
 
-LogicalResult ConstantOp::inferReturnTypes(MLIRContext *, std::optional<Location>, ValueRange, DictionaryAttr attributes,
-                                           OpaqueProperties properties, RegionRange,
+LogicalResult ConstantOp::inferReturnTypes(MLIRContext *, std::optional<Location>, ValueRange,
+                                           DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
                                            SmallVectorImpl<Type> &inferred) {
   inferred.push_back(properties.as<Properties *>()->type.getValue());
   return success();
@@ -177,7 +180,8 @@ LogicalResult ConstantOp::evaluate(ArrayRef<HostTensor>, MutableArrayRef<HostTen
   return success();
 }
 
-//===- FusedOp ------------------------------------------------------------------------------------------------------===//
+//===- FusedOp
+//------------------------------------------------------------------------------------------------------===//
 
 LogicalResult FusedOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                 const RunScalars &scalars) {

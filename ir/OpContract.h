@@ -11,10 +11,10 @@
 
 namespace dg::ir {
 
-/// Which dimensions move together, in the manner of einsum. A factor is an index that runs over the op; each dimension of an
-/// operand or result is the product of its factors, major first (one factor for most ops, several for reshape, none for a
-/// dimension that must stay whole). To cut a factor over a mesh axis is to cut every dimension whose *first* factor it is;
-/// operands without the factor are needed whole, results without it become partial sums over the axis.
+/// Which dimensions move together, in the manner of einsum. A factor is an index that runs over the op; each dimension
+/// of an operand or result is the product of its factors, major first (one factor for most ops, several for reshape,
+/// none for a dimension that must stay whole). To cut a factor over a mesh axis is to cut every dimension whose *first*
+/// factor it is; operands without the factor are needed whole, results without it become partial sums over the axis.
 struct ShardingRule {
   llvm::SmallVector<int64_t> factorSizes;
   /// [operand or result][dimension] -> factors, major first.

@@ -74,9 +74,9 @@ uint64_t packProgram(plan::Plan &plan, uint32_t programIndex, uint32_t stage, ui
   for (auto &[id, lifetime] : lifetimes) {
     plan::Value &value = plan.values[id];
     value.stride = roundedUp(value.bytes);
-    bool isStepLong = program.microbatches > 1 && (lifetime.chunks.size() > 1 || value.slots > 1 ||
-                                                   value.kind == plan::ValueKind::input ||
-                                                   value.kind == plan::ValueKind::accumulator);
+    bool isStepLong = program.microbatches > 1 &&
+                      (lifetime.chunks.size() > 1 || value.slots > 1 || value.kind == plan::ValueKind::input ||
+                       value.kind == plan::ValueKind::accumulator);
     if (isStepLong)
       lifetime.first = 0, lifetime.last = end;
     blocks.push_back({value.stride * value.slots, lifetime.first, lifetime.last});

@@ -64,11 +64,10 @@ private:
                                 parameter.getParam());
     auto number = [&](double value) { return builder.getF64FloatAttr(value); };
     auto state = [&](StringRef suffix) -> Value {
-      return builder.create<ParameterOp>(location, parameter.getType(),
-                                         builder.getStringAttr(parameter.getParam() + "." + suffix),
-                                         TypeAttr::get(parameter.getType()),
-                                         InitAttr::get(builder.getContext(), InitKind::constant, number(0)),
-                                         builder.getUnitAttr(), UnitAttr(), place);
+      return builder.create<ParameterOp>(
+          location, parameter.getType(), builder.getStringAttr(parameter.getParam() + "." + suffix),
+          TypeAttr::get(parameter.getType()), InitAttr::get(builder.getContext(), InitKind::constant, number(0)),
+          builder.getUnitAttr(), UnitAttr(), place);
     };
     auto update = [&](Value value, StringRef name) {
       builder.create<UpdateOp>(location, value, builder.getStringAttr(name), place);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives every operand and result its sharding. One sweep in program order: an op is cut along the factor that most bytes of
-// its operands are cut along already; a weight that meets an uncut activation is cut by its outputs where that pays (the
-// column-then-row scheme of Megatron-LM, arXiv 1909.08053, found by looking ahead along the sharding rules).
+// Gives every operand and result its sharding. One sweep in program order: an op is cut along the factor that most
+// bytes of its operands are cut along already; a weight that meets an uncut activation is cut by its outputs where that
+// pays (the column-then-row scheme of Megatron-LM, arXiv 1909.08053, found by looking ahead along the sharding rules).
 #include "passes/Mesh.h"
 #include "passes/Passes.h"
 #include "passes/Sharding.h"
@@ -48,22 +48,26 @@ public:
       auto type = tensorOf(argument);
       if (type.getRank() > 0 && type.getDimSize(0) % mesh.sizeOf("data") != 0)
         return graph.emitOpError() << "input '" << graph.getInputName(argument.getArgNumber()) << "' has "
-                                   << type.getDimSize(0) << " rows, which do not divide over data="
-                                   << mesh.sizeOf("data");
+                                   << type.getDimSize(0)
+                                   << " rows, which do not divide over data=" << mesh.sizeOf("data");
       shardings[argument] = inputSharding(type, mesh);
     }
     for (Operation &op : graph.getBody().front()) {
       if (auto parameter = dyn_cast<ParameterOp>(op)) {
         if (auto known = parameters.find(parameter.getParam()); known != parameters.end())
           shardings[parameter.getResult()] = known->second;
+      } else if (isReshapeOfFreeParameter(&op)) {
+        continue; // lies as its first user needs it
       } else if (auto ruled = dyn_cast<ShardingRuleOp>(op)) {
         assign(ruled);
       } else {
         assignWithoutRule(&op);
       }
     }
+    for (auto reshape : graph.getBody().front().getOps<ReshapeOp>())
+      fixFree(reshape.getResult(), wholeSharding(context, tensorOf(reshape.getResult()).getRank()));
     for (auto parameter : graph.getBody().front().getOps<ParameterOp>()) {
-      fixParameter(parameter.getResult(), wholeSharding(context, tensorOf(parameter.getResult()).getRank()));
+      fixFree(parameter.getResult(), wholeSharding(context, tensorOf(parameter.getResult()).getRank()));
       setPlace(parameter, withShardings(getPlace(parameter), shardings.lookup(parameter.getResult())));
     }
     return success();
@@ -104,9 +108,8 @@ private:
     SmallVector<StringAttr> carried = carriedPartials(op, axes);
     SmallVector<ShardingAttr> all;
     for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands)) {
-      bool isParameter = operand.getDefiningOp<ParameterOp>() != nullptr;
-      auto needed = ShardingAttr::get(context, dimsOf(dims), isParameter ? ArrayRef<StringAttr>() : carried);
-      fixParameter(operand, needed);
+      auto needed = ShardingAttr::get(context, dimsOf(dims), carried);
+      fixFree(operand, needed);
       all.push_back(needed);
     }
     for (auto [result, dims] : llvm::zip_equal(op->getResults(), rule.results)) {
@@ -138,12 +141,21 @@ private:
     return int32_t(best - votes.begin());
   }
 
+  /// A factor can be cut where it divides evenly and is the major one of every dimension that holds it.
   static bool canCut(const ShardingRule &rule, const FactorAxes &axes, int32_t factor, int64_t size) {
-    return axes[factor].empty() && rule.factorSizes[factor] % size == 0;
+    auto isMajor = [&](ArrayRef<SmallVector<SmallVector<int32_t, 2>>> tensors) {
+      return llvm::all_of(tensors, [&](ArrayRef<SmallVector<int32_t, 2>> dims) {
+        return llvm::all_of(dims, [&](ArrayRef<int32_t> factors) {
+          return !llvm::is_contained(factors, factor) || factors.front() == factor;
+        });
+      });
+    };
+    return axes[factor].empty() && rule.factorSizes[factor] % size == 0 && isMajor(rule.operands) &&
+           isMajor(rule.results);
   }
 
-  /// The output factor of a weight that no one has cut yet, if cutting it pays: a later weight adds the parts up again, or the
-  /// work saved is more than gathering the result costs (rates of a plain CPU host: 50 GFLOP/s, 5 GB/s, 20 µs).
+  /// The output factor of a weight that no one has cut yet, if cutting it pays: a later weight adds the parts up again,
+  /// or the work saved is more than gathering the result costs (rates of a plain CPU host: 50 GFLOP/s, 5 GB/s, 20 µs).
   std::optional<int32_t> outputFactorWorthCutting(ShardingRuleOp op, const ShardingRule &rule, const FactorAxes &axes,
                                                   int64_t size) {
     ParameterOp weight = weightOf(op);
@@ -183,8 +195,8 @@ private:
         isUsed = true;
         continue;
       }
-      const auto *place = llvm::find_if(
-          result, [&](ArrayRef<int32_t> own) { return !own.empty() && own.front() == factors.front(); });
+      const auto *place =
+          llvm::find_if(result, [&](ArrayRef<int32_t> own) { return !own.empty() && own.front() == factors.front(); });
       if (place == result.end() || !isAddedUpLater(user->getResult(0), place - result.begin(), size, budget))
         return false;
       isUsed = true;
@@ -209,13 +221,37 @@ private:
     return common;
   }
 
-  /// A parameter lies as its first user needs it.
-  void fixParameter(Value value, ShardingAttr needed) {
-    auto parameter = value.getDefiningOp<ParameterOp>();
-    if (!parameter || shardings.contains(value))
+  bool isReshapeOfFreeParameter(Operation *op) {
+    auto reshape = dyn_cast<ReshapeOp>(op);
+    return reshape && reshape.getInput().getDefiningOp<ParameterOp>() && !shardings.contains(reshape.getInput());
+  }
+
+  /// A parameter that nobody has placed, or a reshape of one, lies as its first user needs it.
+  void fixFree(Value value, ShardingAttr needed) {
+    Operation *producer = value.getDefiningOp();
+    if (!producer || shardings.contains(value))
       return;
-    shardings[value] = needed;
-    parameters[parameter.getParam()] = needed;
+    if (auto parameter = dyn_cast<ParameterOp>(producer)) {
+      shardings[value] = needed;
+      parameters[parameter.getParam()] = needed;
+      return;
+    }
+    if (!isReshapeOfFreeParameter(producer))
+      return;
+    ShardingRule rule = cast<ShardingRuleOp>(producer).getShardingRule();
+    SmallVector<StringAttr> cut(rule.operands[0].size(), StringAttr::get(context, ""));
+    SmallVector<StringAttr> kept(needed.getDims().size(), StringAttr::get(context, ""));
+    for (auto [dim, axis] : llvm::enumerate(needed.getDims()))
+      for (auto [operandDim, factors] : llvm::enumerate(rule.operands[0]))
+        if (!axis.empty() && !factors.empty() && !rule.results[0][dim].empty() &&
+            factors.front() == rule.results[0][dim].front() &&
+            rule.factorSizes[factors.front()] % mesh.sizeOf(axis.str()) == 0) {
+          cut[operandDim] = axis;
+          kept[dim] = axis;
+        }
+    fixFree(producer->getOperand(0), ShardingAttr::get(context, cut, {}));
+    shardings[value] = ShardingAttr::get(context, kept, {});
+    setPlace(producer, withShardings(getPlace(producer), {shardings[producer->getOperand(0)], shardings[value]}));
   }
 
   GraphOp graph;
@@ -234,7 +270,8 @@ struct AssignShardingsPass : impl::AssignShardingsBase<AssignShardingsPass> {
       return signalPassFailure();
     llvm::StringMap<ShardingAttr> parameters;
     SmallVector<GraphOp> graphs(getOperation().getOps<GraphOp>());
-    llvm::stable_sort(graphs, [](GraphOp a, GraphOp b) { return a.getSymName() == "train" && b.getSymName() != "train"; });
+    llvm::stable_sort(graphs,
+                      [](GraphOp a, GraphOp b) { return a.getSymName() == "train" && b.getSymName() != "train"; });
     for (GraphOp graph : graphs)
       if (failed(Assignment(graph, *parsed, parameters).run()))
         return signalPassFailure();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bridge to the partitioner for pipeline stages: forward ops become a graph with costs, the cut comes back as stages.
+// The bridge to the partitioner for pipeline stages: forward ops become a graph with costs, the cut comes back as
+// stages.
 #include "ir/Dialect.h"
 #include "partitioner/Stages.h"
 #include "passes/Mesh.h"

@@ -54,8 +54,9 @@ private:
       if (!inference)
         continue;
       SmallVector<Type> types;
-      if (failed(inference.inferReturnTypes(&getContext(), op.getLoc(), op.getOperands(), op.getDiscardableAttrDictionary(),
-                                            op.getPropertiesStorage(), op.getRegions(), types)))
+      if (failed(inference.inferReturnTypes(&getContext(), op.getLoc(), op.getOperands(),
+                                            op.getDiscardableAttrDictionary(), op.getPropertiesStorage(),
+                                            op.getRegions(), types)))
         return failure();
       for (auto [result, type] : llvm::zip_equal(op.getResults(), types))
         result.setType(type);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reverse-mode differentiation of @loss by the ops' own gradients. Fan-out is summed in a fixed order; ops that lead to no
-// trained parameter get no gradient; an op on the path without one is an error at the op.
+// Reverse-mode differentiation of @loss by the ops' own gradients. Fan-out is summed in a fixed order; ops that lead to
+// no trained parameter get no gradient; an op on the path without one is an error at the op.
 #include "ir/Dialect.h"
 #include "passes/Passes.h"
 
@@ -17,7 +17,9 @@ using namespace ir;
 /// Marks every op that is built for the gradient of one forward op.
 class MarkBackward : public OpBuilder::Listener {
 public:
-  void belongTo(Operation *forward) { place = withOrigin(getPlace(forward), getPlace(forward).getOrigin(), Phase::backward); }
+  void belongTo(Operation *forward) {
+    place = withOrigin(getPlace(forward), getPlace(forward).getOrigin(), Phase::backward);
+  }
   void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override { setPlace(op, place); }
 
 private:
@@ -113,8 +115,9 @@ private:
     for (ParameterOp parameter : parameters) {
       Value grad = parameterGradients.lookup(parameter);
       if (!grad)
-        return parameter.emitOpError() << "'" << parameter.getParam()
-                                       << "' is trained but the loss does not depend on it: mark it frozen or remove it";
+        return parameter.emitOpError()
+               << "'" << parameter.getParam()
+               << "' is trained but the loss does not depend on it: mark it frozen or remove it";
       results.push_back(grad);
       names.push_back(builder.getStringAttr("grad " + parameter.getParam()));
     }

@@ -17,8 +17,9 @@ struct OptimizerSpec {
   double weightDecay = 0;
 };
 
-/// Reads NAME[:key=value,…]. Keys of sgd: lr (0.01), momentum, nesterov, weight_decay; of adam and adamw: lr (0.001), beta1,
-/// beta2, eps, weight_decay (adamw: 0.01). Fails with usage on an unknown name or key, or a value that is no number.
+/// Reads NAME[:key=value,…]. Keys of sgd: lr (0.01), momentum, nesterov, weight_decay; of adam and adamw: lr (0.001),
+/// beta1, beta2, eps, weight_decay (adamw: 0.01). Fails with usage on an unknown name or key, or a value that is no
+/// number.
 Result<OptimizerSpec> parseOptimizer(llvm::StringRef text);
 
 } // namespace dg::passes

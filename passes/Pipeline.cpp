@@ -17,8 +17,8 @@ void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options)
   check.mesh = options.mesh;
   manager.addPass(createCheckMesh(check));
 
-  // Differentiate. Evaluation is copied from the model before its loss is changed; composites go before gradients are taken,
-  // so that only primitives need one.
+  // Differentiate. Evaluation is copied from the model before its loss is changed; composites go before gradients are
+  // taken, so that only primitives need one.
   if (options.isTraining) {
     manager.addPass(createAddEvaluation());
     manager.addPass(createWeighSamples());
@@ -32,7 +32,8 @@ void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options)
   }
   manager.addPass(mlir::createCSEPass());
 
-  // Partition: stages first, because shardings do not depend on them and a collective stays on the stage of its producer.
+  // Partition: stages first, because shardings do not depend on them and a collective stays on the stage of its
+  // producer.
   AssignStagesOptions stages;
   stages.mesh = options.mesh;
   manager.addPass(createAssignStages(stages));

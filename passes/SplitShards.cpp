@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes every type local to one rank. Where a value lies otherwise than its user needs it, the collective between the two
-// shardings is inserted, once for each value and need: so each partial sum is reduced exactly once.
+// Makes every type local to one rank. Where a value lies otherwise than its user needs it, the collective between the
+// two shardings is inserted, once for each value and need: so each partial sum is reduced exactly once.
 #include "passes/Mesh.h"
 #include "passes/Passes.h"
 #include "passes/Sharding.h"
@@ -63,11 +63,13 @@ private:
     if (cached)
       return cached;
 
-    // The change belongs to the op that made the value, so that it is on its stage; sums over a whole step to the update.
+    // The change belongs to the op that made the value, so that it is on its stage; sums over a whole step to the
+    // update.
     OpBuilder builder(user);
     Operation *producer = value.getDefiningOp();
     PlaceAttr place = withShardings(getPlace(producer ? producer : user), {});
-    bool isStepEnd = getPlace(user).getPhase() == Phase::update || (isa<ReturnOp>(user) && !present.getPartial().empty());
+    bool isStepEnd =
+        getPlace(user).getPhase() == Phase::update || (isa<ReturnOp>(user) && !present.getPartial().empty());
     if (isStepEnd)
       place = withOrigin(place, place.getOrigin(), Phase::update);
     if (getPlace(user).getPhase() == Phase::update)

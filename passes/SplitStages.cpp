@@ -177,8 +177,8 @@ private:
   void addResult(Value value, StringRef name) {
     Operation *producer = value.getDefiningOp();
     Spot spot = producer ? spotOf(producer) : Spot{};
-    // Losses and accuracies are sums over samples, complete only after the last micro-batch; results of inference belong to
-    // their micro-batch.
+    // Losses and accuracies are sums over samples, complete only after the last micro-batch; results of inference
+    // belong to their micro-batch.
     if (isAccumulating && graph.getSymName() != "infer")
       spot.phase = Phase::update;
     Chunk &chunk = chunkAt(spot);

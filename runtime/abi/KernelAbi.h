@@ -19,9 +19,10 @@ typedef struct dg_scalars {
   uint64_t seed;    /* offset 16 */
 } dg_scalars;
 
-/* A kernel computes one tile of its grid. `buffers` are the task's buffers in the plan's order (inputs, then outputs that
- * are not in place, then scratch), each aligned to DG_BUFFER_ALIGNMENT. Outputs alias no other buffer; a kernel that works in place has its
- * own symbol. Tiles of one call may run in any order and on any thread; they write disjoint bytes. */
+/* A kernel computes one tile of its grid. `buffers` are the task's buffers in the plan's order (inputs, then outputs
+ * that are not in place, then scratch), each aligned to DG_BUFFER_ALIGNMENT. Outputs alias no other buffer; a kernel
+ * that works in place has its own symbol. Tiles of one call may run in any order and on any thread; they write disjoint
+ * bytes. */
 typedef void (*dg_kernel)(void *const *buffers, const dg_scalars *scalars, uint32_t tile);
 
 #define DG_BUFFER_ALIGNMENT 64u

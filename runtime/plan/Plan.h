@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan: what dgc decided and dgrun executes, dgviz draws and the simulator predicts. Plans are templates per pipeline
-// stage plus mesh coordinates, never lists per rank: within a stage all ranks run the same tasks on their own shards.
+// The plan: what dgc decided and dgrun executes, dgviz draws and the simulator predicts. Plans are templates per
+// pipeline stage plus mesh coordinates, never lists per rank: within a stage all ranks run the same tasks on their own
+// shards.
 //
 //   Plan ── mesh (pipe × data × tensor, row-major: rank = (pipe·D + data)·T + tensor)
 //        ── values: every buffer of every stage, with its place in the stage's arena
 //        ── tasks ("ops" in JSON): kernel calls, collectives, sends, receives
-//        ── programs: train / eval / infer; each has chunks (begin, forward, backward, update of a stage) and, per stage,
+//        ── programs: train / eval / infer; each has chunks (begin, forward, backward, update of a stage) and, per
+//        stage,
 //           the order in which (chunk, micro-batch) actions run
 #pragma once
 
@@ -50,15 +52,15 @@ struct Mesh {
 };
 
 enum class ValueKind {
-  parameter,  ///< trained; persistent; in checkpoints
-  state,      ///< of the optimizer; persistent; in checkpoints
-  input,      ///< fed by the runtime before the step; `slots` micro-batches
-  constant,   ///< written once at set-up from `init`
-  activation, ///< made in a forward chunk
-  gradient,   ///< made in a backward chunk
-  accumulator,///< lives for the whole step: summed over micro-batches, zeroed by the begin chunk
-  output,     ///< read by the runtime after the step (loss, accuracy, results)
-  scratch,    ///< a kernel's own workspace
+  parameter,   ///< trained; persistent; in checkpoints
+  state,       ///< of the optimizer; persistent; in checkpoints
+  input,       ///< fed by the runtime before the step; `slots` micro-batches
+  constant,    ///< written once at set-up from `init`
+  activation,  ///< made in a forward chunk
+  gradient,    ///< made in a backward chunk
+  accumulator, ///< lives for the whole step: summed over micro-batches, zeroed by the begin chunk
+  output,      ///< read by the runtime after the step (loss, accuracy, results)
+  scratch,     ///< a kernel's own workspace
 };
 
 /// How a parameter, state or constant starts. Random values are a recipe: stream = streamOf(value name), drawn at the
@@ -120,9 +122,10 @@ struct Task {
   int64_t dim = 0;
   uint32_t root = 0;
   uint32_t peerStage = 0;
-  uint32_t channel = 0;      ///< send/receive: equal on both sides, unique in the program; collectives: position in the order
-  TaskId finishes = noId;    ///< finish
-  ChunkId body = noId;       ///< loop
+  uint32_t channel =
+      0; ///< send/receive: equal on both sides, unique in the program; collectives: position in the order
+  TaskId finishes = noId; ///< finish
+  ChunkId body = noId;    ///< loop
   uint32_t trips = 0;
 };
 
@@ -149,10 +152,10 @@ struct Port {
 
 /// One executable of a rank. Actions run in order; a chunk instance starts when the one before it is complete.
 struct Program {
-  std::string name; ///< "train", "eval" or "infer"
-  int64_t batch = 0;        ///< samples of one step over all data ranks and micro-batches, padding not counted
+  std::string name;  ///< "train", "eval" or "infer"
+  int64_t batch = 0; ///< samples of one step over all data ranks and micro-batches, padding not counted
   uint32_t microbatches = 1;
-  std::string schedule;     ///< "gpipe", "1f1b"
+  std::string schedule; ///< "gpipe", "1f1b"
   std::vector<Port> inputs, outputs;
   std::vector<std::vector<Action>> actions; ///< per stage
 };
@@ -213,9 +216,10 @@ std::string toJson(const Plan &plan);
 /// Reads what toJson wrote; every index and enumerator is checked, so a plan that reads is safe to walk.
 Result<Plan> fromJson(const std::string &text);
 
-/// Proves what DESIGN asks of every plan: indices in range, tasks of a chunk in dependency order, each send matched by one
-/// receive of the same type and channel, no deadlock when every stage runs its actions in order with `slots` buffers,
-/// each (chunk, micro-batch) exactly once, memory inside the arena, no two values that live at the same time overlapping.
+/// Proves what DESIGN asks of every plan: indices in range, tasks of a chunk in dependency order, each send matched by
+/// one receive of the same type and channel, no deadlock when every stage runs its actions in order with `slots`
+/// buffers, each (chunk, micro-batch) exactly once, memory inside the arena, no two values that live at the same time
+/// overlapping.
 Status verify(const Plan &plan);
 
 } // namespace dg::plan

@@ -3,6 +3,9 @@
 
 #include "runtime/session/TargetSupport.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <map>
 
 namespace dg::session {
@@ -44,8 +47,8 @@ static std::pair<std::string, std::string> splitObjectName(const std::string &na
 Status Job::loadObjects() {
   struct Choice {
     std::string entry;
-    int support = 0;
-    std::string targets; ///< all that there are, for the message
+    size_t numFeatures = 0;
+    std::string refused; ///< each target that this host cannot run, with what it lacks
   };
   std::map<std::string, Choice> choices;
   for (const std::string &entry : package.entries()) {
@@ -53,15 +56,24 @@ Status Job::loadObjects() {
       continue;
     auto [program, target] = splitObjectName(entry);
     Choice &choice = choices[program];
-    choice.targets += (choice.targets.empty() ? "" : ", ") + target;
-    if (int support = supportOf(target); support > choice.support)
-      choice.entry = entry, choice.support = support;
+    // Without a list of needs the object asks for nothing beyond the baseline.
+    auto listed = package.text("target." + target + ".txt");
+    std::string_view needed = listed ? *listed : std::string_view();
+    if (auto missing = missingFeatures(needed); !missing.empty()) {
+      choice.refused += fmt::format("{}{} (this host lacks {})", choice.refused.empty() ? "" : ", ", target,
+                                    fmt::join(missing, ", "));
+      continue;
+    }
+    // The target that asks for most of what the host has is the fastest.
+    size_t numFeatures = 1 + size_t(std::count(needed.begin(), needed.end(), ','));
+    if (numFeatures > choice.numFeatures)
+      choice.entry = entry, choice.numFeatures = numFeatures;
   }
   for (const auto &[program, choice] : choices) {
-    if (choice.support == 0)
+    if (choice.entry.empty())
       return Status::error(ErrorKind::badInput,
-                           "{}: program '{}' was compiled for {}; this host is {}. Compile it with --target {}", path(),
-                           program, choice.targets, describeHost(), describeHost());
+                           "{}: program '{}' was compiled for {}. Compile it on this host, or with --target x86-64-v3",
+                           path(), program, choice.refused);
     auto bytes = package.entry(choice.entry);
     if (!bytes)
       return bytes.status();

@@ -3,14 +3,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace dg::session {
 
-/// 0 if this host cannot run code for the target (as in the object's name, <program>.<target>.so); otherwise its rank
-/// among those it can: the higher the better.
-int supportOf(const std::string &target);
+/// The instruction sets of this host by the names that compilers use: "avx2", "fma", "avx512f", …
+const std::vector<std::string> &hostFeatures();
 
-/// "avx2, fma, …": what this host has, for messages.
-std::string describeHost();
+/// Those of a comma-separated list ("avx2,fma") that this host lacks.
+std::vector<std::string> missingFeatures(std::string_view needed);
 
 } // namespace dg::session

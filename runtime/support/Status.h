@@ -13,9 +13,9 @@ namespace dg {
 
 /// What went wrong, coarse enough to choose an exit code from.
 enum class ErrorKind {
-  usage,      ///< flags that contradict each other or the job: exit 2
-  badInput,   ///< a file that is missing, damaged or not what it should be: exit 65
-  runFailed,  ///< the run itself failed (peer lost, deadline, disk full): exit 1
+  usage,     ///< flags that contradict each other or the job: exit 2
+  badInput,  ///< a file that is missing, damaged or not what it should be: exit 65
+  runFailed, ///< the run itself failed (peer lost, deadline, disk full): exit 1
 };
 
 /// Success, or a kind and one message (found, expected, where, what to do). Empty on success; cheap to move.
@@ -61,10 +61,10 @@ private:
 };
 
 /// Returns from the calling function when the expression is a failed Status.
-#define DG_RETURN_IF_ERROR(expression)                                                                                \
-  do {                                                                                                                \
-    if (::dg::Status dgStatus = (expression); !dgStatus.isOk())                                                       \
-      return dgStatus;                                                                                                \
+#define DG_RETURN_IF_ERROR(expression)                                                                                 \
+  do {                                                                                                                 \
+    if (::dg::Status dgStatus = (expression); !dgStatus.isOk())                                                        \
+      return dgStatus;                                                                                                 \
   } while (false)
 
 } // namespace dg

@@ -59,7 +59,8 @@ Result<BatchPlan> planBatch(const CompileOptions &options, const plan::Mesh &mes
 /// Finds what to build and gives its graph the name that the pipeline expects.
 mlir::FailureOr<bool> chooseProgram(mlir::ModuleOp module, CompileOptions::Purpose purpose) {
   auto loss = module.lookupSymbol<ir::GraphOp>("loss");
-  bool isTraining = purpose == CompileOptions::Purpose::automatic ? bool(loss) : purpose == CompileOptions::Purpose::train;
+  bool isTraining =
+      purpose == CompileOptions::Purpose::automatic ? bool(loss) : purpose == CompileOptions::Purpose::train;
   if (isTraining) {
     if (!loss)
       return module.emitError("has no graph @loss: training needs one that returns the loss"), mlir::failure();
@@ -86,10 +87,11 @@ mlir::FailureOr<bool> chooseProgram(mlir::ModuleOp module, CompileOptions::Purpo
 Status checkMemory(const plan::Plan &plan, uint64_t limit) {
   for (uint32_t stage = 0; limit > 0 && stage < plan.memory.size(); ++stage)
     if (plan.memory[stage].arenaBytes > limit)
-      return Status::error(ErrorKind::usage,
-                           "stage {} needs {} bytes on each device, {} more than --memory {}: cut it over more stages or "
-                           "a tensor axis, or use more --microbatches",
-                           stage, plan.memory[stage].arenaBytes, plan.memory[stage].arenaBytes - limit, limit);
+      return Status::error(
+          ErrorKind::usage,
+          "stage {} needs {} bytes on each device, {} more than --memory {}: cut it over more stages or "
+          "a tensor axis, or use more --microbatches",
+          stage, plan.memory[stage].arenaBytes, plan.memory[stage].arenaBytes - limit, limit);
   return Status::ok();
 }
 
@@ -181,7 +183,8 @@ int compile(const CompileOptions &options) {
   plan->predicted = *predicted;
   plan->search.stopped = "given by hand";
   if (Status status = plan::verify(*plan); !status)
-    return report(Status::error(ErrorKind::runFailed, "the plan is not sound, which is a fault of dgc: {}", status.message()));
+    return report(
+        Status::error(ErrorKind::runFailed, "the plan is not sound, which is a fault of dgc: {}", status.message()));
   std::string planText = plan::toJson(*plan);
   if (options.emit == "plan") {
     llvm::outs() << planText << "\n";

@@ -32,11 +32,14 @@ int main(int argc, char **argv) {
 
   auto *split = app.add_option_group("How to split it");
   split->add_option("--mesh", options.mesh, "ranks on each axis, as data=2,tensor=1,pipe=2 (default: one rank)");
-  split->add_option("--microbatches", options.microbatches,
-                    "micro-batches of a batch (default: 1, with a pipeline 2 for each stage)")
+  split
+      ->add_option("--microbatches", options.microbatches,
+                   "micro-batches of a batch (default: 1, with a pipeline 2 for each stage)")
       ->check(CLI::PositiveNumber);
-  split->add_option("--schedule", options.schedule, "order of micro-batches in a pipeline: gpipe or 1f1b (default: 1f1b)");
-  split->add_option("--target", options.target, "processor: native, x86-64-v3, x86-64-v4, sapphirerapids (default: native)");
+  split->add_option("--schedule", options.schedule,
+                    "order of micro-batches in a pipeline: gpipe or 1f1b (default: 1f1b)");
+  split->add_option("--target", options.target,
+                    "processor: native, x86-64-v3, x86-64-v4, sapphirerapids (default: native)");
   split
       ->add_option("--memory", options.memoryBytes, "bytes on each device, as 4GiB; a plan that needs more is an error")
       ->transform(CLI::AsSizeValue(false));
