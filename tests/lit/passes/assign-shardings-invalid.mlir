@@ -1,0 +1,22 @@
+// A mesh that divides nothing is an error, not a plan in which every rank does the same: rows of an input over "data", weights
+// over "tensor".
+// RUN: dg-opt %s --dg-assign-shardings=mesh=data=2,tensor=3 -split-input-file -verify-diagnostics
+// RUN: not dg-opt %s --dg-assign-shardings=mesh=tensor=two -split-input-file 2>&1 | FileCheck %s
+
+// CHECK: error: mesh 'tensor=two': found 'tensor=two', expected AXIS=SIZE with a size of at least 1
+
+// expected-error@+1 {{input 'y' has 7 rows, which do not divide over data=2}}
+dg.graph @infer(%x: tensor<8x6xf32>, %y: tensor<7xf32>) typed {
+  dg.return %x {names = ["x"]} : (tensor<8x6xf32>) -> ()
+}
+
+// -----
+
+// expected-error@+1 {{has no weight that tensor=3 divides evenly: choose a size that divides the layers' outputs}}
+dg.graph @infer(%x: tensor<8x4xf32>) typed {
+  %w1 = dg.parameter "w1" tensor<8x4xf32> uniform 0.5 : tensor<8x4xf32>
+  %w2 = dg.parameter "w2" tensor<4x8xf32> uniform 0.5 : tensor<4x8xf32>
+  %a = dg.matmul %x, %w1 {transpose_rhs} : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x8xf32>
+  %b = dg.matmul %a, %w2 {transpose_rhs} : (tensor<8x8xf32>, tensor<4x8xf32>) -> tensor<8x4xf32>
+  dg.return %b {names = ["b"]} : (tensor<8x4xf32>) -> ()
+}
