@@ -1,5 +1,5 @@
 // Each stage and phase with work becomes one chunk. Between stages every send has one receive of its channel, stage and type;
-// within a stage saved values go by name; with several micro-batches gradients are accumulated for an update of its own, with one
+// within a stage saved values go by name; with several micro-batches gradients and losses are accumulated for an update of its own, with one
 // the update is part of the backward chunk.
 // RUN: dg-opt %s --dg-split-stages=microbatches=4 | FileCheck %s --check-prefixes=CHECK,MANY --implicit-check-not='dg.graph @train('
 // RUN: dg-opt %s --dg-split-stages=microbatches=1 | FileCheck %s --check-prefixes=CHECK,ONE --implicit-check-not=update. --implicit-check-not=dg.accumulate
@@ -41,7 +41,9 @@ dg.graph @train(%x: tensor<4x6xf32>) typed {
 // CHECK: %[[IN:.+]] = dg.receive {channel = [[DOWN]] : i64, peer_stage = 0 : i64{{.*}} : () -> tensor<4x6xf32>
 // CHECK: %[[P:.+]] = dg.mul %[[IN]]
 // CHECK: %[[LOSS:.+]] = dg.reduce_sum
-// CHECK: dg.return %[[P]], %[[IN]], %[[LOSS]] {names = ["p/mul", "r/relu", "loss"]}
+// MANY: dg.accumulate %[[LOSS]] {accumulator = "[[SUM:.+]]", place
+// MANY: dg.return %[[P]], %[[IN]] {names = ["p/mul", "r/relu"]}
+// ONE: dg.return %[[P]], %[[IN]], %[[LOSS]] {names = ["p/mul", "r/relu", "loss"]}
 
 // The gradient goes up; the parameter is read again, not saved; the constant is made where it is used.
 // CHECK-LABEL: dg.graph @train.1.backward(
@@ -71,6 +73,8 @@ dg.graph @train(%x: tensor<4x6xf32>) typed {
 // MANY-LABEL: dg.graph @train.1.update(
 // MANY: dg.accumulated {accumulator = "[[SUM2]]"
 // MANY: dg.update {{.*}}param = "w2"
+// MANY: %[[TOTAL:.+]] = dg.accumulated {accumulator = "[[SUM]]"{{.*}} -> tensor<f32>
+// MANY: dg.return %[[TOTAL]] {names = ["loss"]}
 
 // A graph without backward or update has forward chunks only, and its results keep their names. A parameter of another stage travels
 // with the micro-batch.
