@@ -22,21 +22,23 @@ GemmBlocking GemmBlocking::choose(const Target &target, int64_t m, int64_t n, in
   b.rowPanels = llvm::divideCeil(m, mostRows);
   b.panelRows = llvm::divideCeil(m, b.rowPanels);
   b.numTallPanels = m - (b.panelRows - 1) * b.rowPanels;
+  bool turnsLeft = left.columnStride != 1;
   // A panel of rows of one slice stays in the first-level cache (14 · 512 · 4 bytes = 28 KiB), the packed columns in
   // the second.
-  constexpr int64_t mostDepth = 512;
+  const int64_t mostDepth = turnsLeft ? 384 : 512;
   b.depth = k <= mostDepth ? k : llvm::alignTo(llvm::divideCeil(k, llvm::divideCeil(k, mostDepth)), lanes);
 
-  // Packing the columns is paid by the rows of a block: whole columns of up to 256 rows first, then as many columns as
-  // the work asks.
-  constexpr int64_t mostRowsOfBlock = 256, mostPackedElements = 64 * 1024;
-  b.rowBlocks = llvm::divideCeil(m, mostRowsOfBlock);
+  // Packing the columns is paid by the rows of a block, packing the rows by its columns: first whole columns of some
+  // rows, then as many columns as the work asks for.
+  constexpr int64_t mostPackedElements = 64 * 1024;
+  b.rowBlocks = llvm::divideCeil(m, 256);
+  int64_t fewestColumnPanels = std::clamp<int64_t>(b.columnPanels * b.rowBlocks / (turnsLeft ? 8 : 16), 1, 4);
   b.rowPanelsPerBlock = llvm::divideCeil(b.rowPanels, b.rowBlocks);
   b.rowBlocks = llvm::divideCeil(b.rowPanels, b.rowPanelsPerBlock);
   double panelFlops = 2.0 * double(std::min(m, b.rowPanelsPerBlock * b.panelRows)) * double(b.panelColumns) * double(k);
   int64_t most = std::max<int64_t>(1, mostPackedElements / (b.panelColumns * b.depth));
-  b.columnPanelsPerBlock =
-      std::clamp<int64_t>(int64_t(blockFlops / panelFlops + 0.5), 1, std::min(most, b.columnPanels));
+  b.columnPanelsPerBlock = std::max<int64_t>(int64_t(blockFlops / panelFlops + 0.5), fewestColumnPanels);
+  b.columnPanelsPerBlock = std::clamp<int64_t>(b.columnPanelsPerBlock, 1, std::min(most, b.columnPanels));
   b.columnBlocks = llvm::divideCeil(b.columnPanels, b.columnPanelsPerBlock);
   b.columnPanelsPerBlock = llvm::divideCeil(b.columnPanels, b.columnBlocks);
   b.columnBlocks = llvm::divideCeil(b.columnPanels, b.columnPanelsPerBlock);
@@ -55,6 +57,7 @@ GemmBlocking GemmBlocking::whole(const Target &target, int64_t m, int64_t n, int
   b.rowPanelsPerBlock = b.rowPanels, b.columnPanelsPerBlock = b.columnPanels;
   b.rowBlocks = b.columnBlocks = 1;
   b.packsRight = false;
+  b.packsLeft = false;
   return b;
 }
 
@@ -66,10 +69,10 @@ public:
       : k(k), blocking(blocking), left(left), right(right), result(result) {
     if (blocking.packsRight)
       packedRight = k.stack(blocking.columnPanelsPerBlock * blocking.depth * blocking.panelColumns);
-    leftStride = left.columnStride == 1 ? llvm::alignTo(blocking.depth, k.lanes) + k.lanes
-                                        : llvm::alignTo(blocking.panelRows, k.lanes);
+    leftStride = isLeftTurned() ? blocking.panelRows : llvm::alignTo(blocking.depth, k.lanes) + k.lanes;
     if (blocking.packsLeft)
-      packedLeft = k.stack(leftStride * (left.columnStride == 1 ? blocking.panelRows : blocking.depth));
+      packedLeft =
+          k.stack(isLeftTurned() ? blocking.rowPanelsPerBlock * packedRowsSize() : blocking.panelRows * leftStride);
   }
 
   void emit(Value rowBlock, Value columnBlock) {
@@ -84,6 +87,9 @@ public:
   }
 
 private:
+  /// a is stored with its columns as rows.
+  bool isLeftTurned() const { return left.columnStride != 1; }
+
   Value end(Value first, int64_t count, int64_t total) {
     return total % count ? k.min(k.add(first, count), k.index(total)) : k.add(first, count);
   }
@@ -121,14 +127,21 @@ private:
         else
           packTransposed(panel, columns);
       });
+    if (blocking.packsLeft && isLeftTurned())
+      packTurnedRows();
+    loopRowPanels([&](Value panel, Value firstRow, int64_t rows) { emitRowPanel(panel, firstRow, rows); });
+  }
+
+  /// Calls the body for each panel of rows of the block, with its first row and the rows it has.
+  void loopRowPanels(llvm::function_ref<void(Value panel, Value firstRow, int64_t rows)> body) {
     Value tall = k.index(blocking.numTallPanels);
     bool allTall = blocking.numTallPanels == blocking.rowPanels;
     k.loop(firstRowPanel, allTall ? endRowPanel : k.min(endRowPanel, tall), 1,
-           [&](Value panel) { emitRowPanel(k.mul(panel, blocking.panelRows), blocking.panelRows); });
+           [&](Value panel) { body(panel, k.mul(panel, blocking.panelRows), blocking.panelRows); });
     if (!allTall)
       k.loop(k.max(firstRowPanel, tall), endRowPanel, 1, [&](Value panel) {
-        // Each panel before this one has one row less than a tall one, except the tall ones.
-        emitRowPanel(k.add(k.mul(panel, blocking.panelRows - 1), blocking.numTallPanels), blocking.panelRows - 1);
+        // Every panel before this one has one row less than a tall one, except the tall ones.
+        body(panel, k.add(k.mul(panel, blocking.panelRows - 1), blocking.numTallPanels), blocking.panelRows - 1);
       });
   }
 
@@ -180,37 +193,46 @@ private:
       k.ifThen(k.isLess(full, sliceLength), [&] { turn(full, rest); });
   }
 
+  /// Rows side by side, a vector after the other: rows a power of two apart do not push each other out of the cache.
   void packRows(Value firstRow, int64_t rows) {
-    if (left.columnStride == 1) {
-      Value source = k.add(k.add(left.offset, k.mul(firstRow, left.rowStride)), sliceFrom);
-      int64_t rest = blocking.k % k.lanes;
-      auto copy = [&](Value at, Lanes lanes) {
-        for (int64_t row = 0; row < rows; ++row)
-          k.store(k.load(left.buffer, k.add(k.add(source, at), row * left.rowStride), lanes), packedLeft,
-                  k.add(at, row * leftStride), {lanes.width, lanes.width});
-      };
-      Value full = rest ? k.mul(k.div(sliceLength, k.lanes), k.lanes) : sliceLength;
-      k.loop(k.index(0), full, k.lanes, [&](Value at) { copy(at, {k.lanes, k.lanes}); });
-      if (rest)
-        k.ifThen(k.isLess(full, sliceLength), [&] { copy(full, {k.lanes, rest}); });
-      return;
-    }
-    Value source = k.add(k.add(left.offset, firstRow), k.mul(sliceFrom, left.columnStride));
-    k.loop(k.index(0), sliceLength, 1, [&](Value depth) {
-      Value at = k.add(source, k.mul(depth, left.columnStride)), packed = k.mul(depth, leftStride);
-      for (int64_t first = 0; first < rows; first += k.lanes) {
-        Lanes lanes = {k.lanes, std::min(k.lanes, rows - first)};
-        k.store(k.load(left.buffer, k.add(at, first), lanes), packedLeft, k.add(packed, first), {k.lanes, k.lanes});
-      }
-    });
+    Value source = k.add(k.add(left.offset, k.mul(firstRow, left.rowStride)), sliceFrom);
+    int64_t rest = blocking.k % k.lanes;
+    auto copy = [&](Value at, Lanes lanes) {
+      for (int64_t row = 0; row < rows; ++row)
+        k.store(k.load(left.buffer, k.add(k.add(source, at), row * left.rowStride), lanes), packedLeft,
+                k.add(at, row * leftStride), {lanes.width, lanes.width});
+    };
+    Value full = rest ? k.mul(k.div(sliceLength, k.lanes), k.lanes) : sliceLength;
+    k.loop(k.index(0), full, k.lanes, [&](Value at) { copy(at, {k.lanes, k.lanes}); });
+    if (rest)
+      k.ifThen(k.isLess(full, sliceLength), [&] { copy(full, {k.lanes, rest}); });
   }
 
-  void emitRowPanel(Value firstRow, int64_t rows) {
+  /// All rows of the block at one depth lie together: they are read once, in order, and go to their panels.
+  void packTurnedRows() {
+    Value source = k.add(left.offset, k.mul(sliceFrom, left.columnStride));
+    k.loop(k.index(0), sliceLength, 1, [&](Value depth) {
+      Value at = k.add(source, k.mul(depth, left.columnStride)), packed = k.mul(depth, leftStride);
+      loopRowPanels([&](Value panel, Value firstRow, int64_t rows) {
+        for (int64_t first = 0; first < rows; first += k.lanes) {
+          Lanes lanes = {k.lanes, std::min(k.lanes, rows - first)};
+          k.store(k.load(left.buffer, k.add(k.add(at, firstRow), first), lanes), packedLeft,
+                  k.add(k.add(packedRows(panel), packed), first), {k.lanes, k.lanes});
+        }
+      });
+    });
+  }
+  /// Whole vectors are stored over the start of what follows, which is written after them; the last one needs room.
+  int64_t packedRowsSize() const { return blocking.depth * leftStride + k.lanes; }
+  Value packedRows(Value panel) { return k.mul(k.sub(panel, firstRowPanel), packedRowsSize()); }
+
+  void emitRowPanel(Value rowPanel, Value firstRow, int64_t rows) {
     MatrixRef source;
-    if (blocking.packsLeft) {
+    if (blocking.packsLeft && isLeftTurned()) {
+      source = {packedLeft, packedRows(rowPanel), 1, leftStride};
+    } else if (blocking.packsLeft) {
       packRows(firstRow, rows);
-      bool isRowMajor = left.columnStride == 1;
-      source = {packedLeft, k.index(0), isRowMajor ? leftStride : 1, isRowMajor ? 1 : leftStride};
+      source = {packedLeft, k.index(0), leftStride, 1};
     } else {
       Value offset = k.add(k.add(left.offset, k.mul(firstRow, left.rowStride)), k.mul(sliceFrom, left.columnStride));
       source = {left.buffer, offset, left.rowStride, left.columnStride};
