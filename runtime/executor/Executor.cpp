@@ -99,7 +99,7 @@ Status Executor::Implementation::prepare(const KernelLibrary &library) {
   DG_RETURN_IF_ERROR(writeInitialValues());
 
   bool isShared = options.threads > 1;
-  RankContext context{plan, at, rank, arena, library, transport, communications, isShared};
+  ExecutorRank context{plan, at, rank, arena, library, transport, communications, isShared};
   size_t maxTiles = 0;
   for (size_t program = 0; program < plan.programs.size(); ++program) {
     Result<PreparedProgram> prepared = prepareProgram(context, program);

@@ -23,7 +23,7 @@ bool isCommunication(TaskKind kind) {
   }
 }
 
-Group groupOf(const RankContext &context, const std::string &axis) {
+Group groupOf(const ExecutorRank &context, const std::string &axis) {
   Group group;
   group.ranks = context.plan.mesh.groupOf(context.rank, axis);
   group.self = size_t(std::find(group.ranks.begin(), group.ranks.end(), context.rank) - group.ranks.begin());
@@ -32,7 +32,7 @@ Group groupOf(const RankContext &context, const std::string &axis) {
 
 /// Bits 44-47 program, 40-43 what the channel counts (0: sends, else the mesh axis), 16-39 channel, 0-15 the
 /// collective's own.
-static Result<uint64_t> tagOf(const RankContext &context, size_t program, const Task &task) {
+static Result<uint64_t> tagOf(const ExecutorRank &context, size_t program, const Task &task) {
   uint64_t space = 0;
   if (task.kind != TaskKind::send && task.kind != TaskKind::receive) {
     const auto &axes = context.plan.mesh.axes;
@@ -68,7 +68,7 @@ static Result<BlockShape> blocksOf(const Task &task, const Value &shard, const V
   return blocks;
 }
 
-Result<std::vector<Operation *>> makeOperations(const RankContext &context, size_t program, plan::TaskId id,
+Result<std::vector<Operation *>> makeOperations(const ExecutorRank &context, size_t program, plan::TaskId id,
                                                 uint32_t rows) {
   const Task &task = context.plan.tasks[id];
   auto value = [&](size_t i) -> const Value & { return context.plan.values[task.buffers[i]]; };

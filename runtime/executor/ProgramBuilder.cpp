@@ -22,7 +22,7 @@ namespace {
 
 class ProgramBuilder {
 public:
-  ProgramBuilder(const RankContext &context, size_t program)
+  ProgramBuilder(const ExecutorRank &context, size_t program)
       : context(context), plan(context.plan), program(program), hazards(context.plan) {}
   Result<PreparedProgram> build();
 
@@ -53,7 +53,7 @@ private:
   void closeSegment(ChunkState &state);
   size_t countTiles(const PreparedChunk &chunk) const;
 
-  const RankContext &context;
+  const ExecutorRank &context;
   const plan::Plan &plan;
   const size_t program;
   SendHazards hazards;
@@ -370,7 +370,7 @@ Result<PreparedProgram> ProgramBuilder::build() {
 
 } // namespace
 
-Result<PreparedProgram> prepareProgram(const RankContext &context, size_t program) {
+Result<PreparedProgram> prepareProgram(const ExecutorRank &context, size_t program) {
   return ProgramBuilder(context, program).build();
 }
 

@@ -10,7 +10,7 @@
 namespace dg {
 
 /// What the preparation of every program of a rank needs.
-struct RankContext {
+struct ExecutorRank {
   const plan::Plan &plan;
   plan::Coordinates at;
   int64_t rank;
@@ -23,6 +23,6 @@ struct RankContext {
 
 /// Prepares plan.programs[program] for the context's rank. Fails on missing kernels, on communications without
 /// transport and on tasks that do not fit together; never writes to the arena.
-Result<PreparedProgram> prepareProgram(const RankContext &context, size_t program);
+Result<PreparedProgram> prepareProgram(const ExecutorRank &context, size_t program);
 
 } // namespace dg

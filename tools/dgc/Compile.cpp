@@ -130,7 +130,8 @@ int compile(const CompileOptions &options) {
   if (auto own = (*module)->getAttrOfType<mlir::StringAttr>("dg.optimizer"); own && optimizer.empty())
     optimizer = own.str();
   plan::Model model;
-  model.name = llvm::sys::path::stem(options.model).str();
+  // "examples/lenet.mlir" and the family "lenet" are the same model to a checkpoint.
+  model.name = llvm::sys::path::stem(options.model).split(':').first.str();
   model.source = llvm::sys::path::filename(options.model).str();
   if (*isTraining && !optimizer.empty()) {
     Result<passes::OptimizerSpec> spec = passes::parseOptimizer(optimizer);

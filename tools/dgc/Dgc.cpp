@@ -14,7 +14,10 @@ int main(int argc, char **argv) {
                "  dgc examples/lenet.mlir --batch 64 --mesh data=2 -o lenet.dgx\n"
                "  dgc examples/gpt.mlir --batch 8 --mesh data=2,pipe=2 --microbatches 4 -o gpt.dgx\n");
   app.set_version_flag("--version", "dgc " DG_VERSION);
-  app.add_option("MODEL", options.model, "a model in the dg dialect: .mlir or .mlirbc")->required();
+  app.add_option("MODEL", options.model,
+                 "a model in the dg dialect (.mlir, .mlirbc), or a family:\n"
+                 "mlp:784-1024-10  lenet  gpt:layers=4,hidden=384,heads=6,seq=256,vocab=8192  bert:layers=12,…")
+      ->required();
   app.add_option("-o,--output", options.output, "the job to write (default: the model's name with .dgx)");
 
   bool isTrain = false, isInfer = false;
@@ -70,7 +73,7 @@ int main(int argc, char **argv) {
   }
   if (options.output.empty()) {
     std::string stem = options.model.substr(options.model.find_last_of('/') + 1);
-    options.output = stem.substr(0, stem.find_last_of('.')) + ".dgx";
+    options.output = stem.substr(0, stem.find_first_of(".:")) + ".dgx";
   }
   return dg::tools::compile(options);
 }

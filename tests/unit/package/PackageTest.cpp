@@ -2,7 +2,7 @@
 // Proves that a package gives back what was packed, and that a truncated, altered or foreign file is refused with a
 // message and never gives other bytes.
 #include "runtime/package/Package.h"
-#include "TemporaryFolder.h"
+#include "tests/unit/package/TemporaryFolder.h"
 #include "runtime/package/Manifest.h"
 
 #include <gtest/gtest.h>

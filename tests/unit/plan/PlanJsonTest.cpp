@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that what is written is what is read, and that no text makes the reader crash or accept a wrong plan silently.
-#include "SamplePlan.h"
+#include "tests/unit/plan/SamplePlan.h"
 #include "runtime/plan/Plan.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds the sample plan stage by stage; every value has its own bytes.
-#include "SamplePlan.h"
+#include "tests/unit/plan/SamplePlan.h"
 
 #include <algorithm>
 #include <cstdio>
