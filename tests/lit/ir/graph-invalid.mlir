@@ -1,5 +1,5 @@
-// A graph, parameter or attribute that cannot mean anything is rejected where it is written, with what was found and what
-// was expected.
+// A graph, parameter or attribute that cannot mean anything is rejected where it is written, with what was found and
+// what was expected.
 // RUN: dg-opt %s -split-input-file -verify-diagnostics
 
 // expected-error@+1 {{does not end with dg.return: every graph returns its results with it}}

@@ -134,7 +134,8 @@ dg.graph @optimizer() typed {
   dg.return
 }
 
-// A chunk: one stage and phase of a program. Parameters and results are one rank's shards; the type of the whole parameter stays.
+// A chunk: one stage and phase of a program. Parameters and results are one rank's shards; the type of the whole
+// parameter stays.
 // CHECK-LABEL: dg.graph @train.1.backward(%{{.*}}: tensor<4x6xf32>) typed attributes {input_names = ["h/relu"], phase = 2 : i32, program = "train", stage = 1 : i64} {
 dg.graph @train.1.backward(%h: tensor<4x6xf32>) typed attributes {input_names = ["h/relu"], phase = 2 : i32, program = "train", stage = 1 : i64} {
   // CHECK: dg.parameter "w" tensor<12x6xf32> uniform 5.000000e-01 {place = #dg.place<origin = 0, stage = 1, shardings = <["tensor", ""], []>>} : tensor<6x6xf32>

@@ -1,5 +1,5 @@
-// A model as a person writes it, with no type but those of inputs and parameters, prints as text that parses to the same
-// model, for every op that a model may hold; text and bytecode agree.
+// A model as a person writes it, with no type but those of inputs and parameters, prints as text that parses to the
+// same model, for every op that a model may hold; text and bytecode agree.
 // RUN: dg-opt %s > %t.first
 // RUN: dg-opt %t.first > %t.second
 // RUN: diff %t.first %t.second

@@ -1,4 +1,5 @@
-// A typed op whose types do not fit each other is rejected by the verifier, so that no pass can leave a wrong type behind.
+// A typed op whose types do not fit each other is rejected by the verifier, so that no pass can leave a wrong type
+// behind.
 // RUN: dg-opt %s -split-input-file -verify-diagnostics
 
 dg.graph @forward(%x: tensor<4x3xf32>, %b: tensor<4xf32>) typed {

@@ -1,5 +1,5 @@
-// A mesh that divides nothing is an error, not a plan in which every rank does the same: rows of an input over "data", weights
-// over "tensor".
+// A mesh that divides nothing is an error, not a plan in which every rank does the same: rows of an input over "data",
+// weights over "tensor".
 // RUN: dg-opt %s --dg-assign-shardings=mesh=data=2,tensor=3 -split-input-file -verify-diagnostics
 // RUN: not dg-opt %s --dg-assign-shardings=mesh=tensor=two -split-input-file 2>&1 | FileCheck %s
 

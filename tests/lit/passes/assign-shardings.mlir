@@ -1,5 +1,5 @@
-// Samples are cut over "data" and what is summed over them is partial; over "tensor" a first weight is cut by its outputs, the
-// next one by its inputs, and their product is partial; parameters lie equally in every graph.
+// Samples are cut over "data" and what is summed over them is partial; over "tensor" a first weight is cut by its
+// outputs, the next one by its inputs, and their product is partial; parameters lie equally in every graph.
 // RUN: dg-opt %s --dg-assign-shardings=mesh=data=2 | FileCheck %s --check-prefix=DATA
 // RUN: dg-opt %s --dg-assign-shardings=mesh=tensor=2 | FileCheck %s --check-prefix=TENSOR
 // RUN: dg-opt %s --dg-assign-shardings=mesh=data=2,tensor=2 | FileCheck %s --check-prefix=BOTH

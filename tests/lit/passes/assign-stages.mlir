@@ -1,5 +1,5 @@
-// Forward ops are cut into stages of equal time, counting the backward work of each op with it; parameters stand where they
-// are first used; backward ops, updates and the ops of @eval follow the forward op of their origin.
+// Forward ops are cut into stages of equal time, counting the backward work of each op with it; parameters stand where
+// they are first used; backward ops, updates and the ops of @eval follow the forward op of their origin.
 // RUN: dg-opt %s --dg-assign-stages=mesh=pipe=2 -split-input-file | FileCheck %s
 // RUN: dg-opt %s --dg-assign-stages=mesh=data=4 -split-input-file | FileCheck %s --check-prefix=ONE
 
@@ -24,8 +24,8 @@ dg.graph @eval(%x: tensor<256x256xf32>) typed {
   dg.return %c {names = ["c"]} : (tensor<256x256xf32>) -> ()
 }
 
-// The last of three equal products has three times the backward work of the others: it stands alone. @train decides although
-// it comes second.
+// The last of three equal products has three times the backward work of the others: it stands alone. @train decides
+// although it comes second.
 // CHECK-LABEL: dg.graph @train(
 dg.graph @train(%x: tensor<256x256xf32>) typed {
   // CHECK: dg.parameter "w1" {{.*}}stage = 0

@@ -1,4 +1,5 @@
-// A tensor axis that does not divide the heads is an error at the attention; a mesh that cannot be read is one for the user.
+// A tensor axis that does not divide the heads is an error at the attention; a mesh that cannot be read is one for the
+// user.
 // RUN: dg-opt %s --dg-check-mesh=mesh=tensor=4 -verify-diagnostics
 // RUN: not dg-opt %s --dg-check-mesh=mesh=tensor 2>&1 | FileCheck %s --check-prefix=SIZE
 // RUN: not dg-opt %s --dg-check-mesh=mesh=data=0 2>&1 | FileCheck %s --check-prefix=ZERO

@@ -20,7 +20,8 @@ dg.graph @layers(%x: tensor<4x3xf32>, %t: tensor<2x5x3xf32>, %w: tensor<7x3xf32>
 
 // CHECK-LABEL: dg.graph @convolution(
 dg.graph @convolution(%x: tensor<2x1x6x6xf32>, %k: tensor<4x1x3x3xf32>, %b: tensor<4xf32>) typed {
-  // The bias of a convolution is added channel by channel; the strides stay with the convolution, which is now primitive.
+  // The bias of a convolution is added channel by channel; the strides stay with the convolution, which is now
+  // primitive.
   // CHECK: %[[C:.+]] = dg.conv2d %{{[a-z0-9]+}}, %{{[a-z0-9]+}} {{.*}}label = "c"{{.*}}strides = array<i64: 2, 2>
   // CHECK: %[[B:.+]] = dg.reshape {{.*}}shape = array<i64: 4, 1, 1>
   // CHECK: dg.add %[[C]], %[[B]]

@@ -1,5 +1,5 @@
-// Every value gets its type from the inputs and parameters alone: "?" takes the size of the batch, in every graph, and no
-// type is left to deduce.
+// Every value gets its type from the inputs and parameters alone: "?" takes the size of the batch, in every graph, and
+// no type is left to deduce.
 // RUN: dg-opt %s --dg-deduce-types=batch=8 | FileCheck %s --implicit-check-not='?' --implicit-check-not='!dg.any'
 // RUN: dg-opt %s --dg-deduce-types=batch=8 | dg-opt --dg-deduce-types | FileCheck %s
 

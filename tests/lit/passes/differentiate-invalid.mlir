@@ -1,5 +1,5 @@
-// What cannot be trained is an error at the guilty op: an op without a gradient in front of a parameter, a parameter that
-// the loss does not reach, a loss without parameters.
+// What cannot be trained is an error at the guilty op: an op without a gradient in front of a parameter, a parameter
+// that the loss does not reach, a loss without parameters.
 // RUN: dg-opt %s --dg-differentiate -split-input-file -verify-diagnostics
 
 dg.graph @loss(%y: tensor<4xi32>) typed {

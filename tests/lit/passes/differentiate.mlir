@@ -1,6 +1,6 @@
-// @loss becomes @train, which also returns one gradient for each trained parameter: gradients of a value with several uses
-// are summed, last use first; frozen parameters, optimizer state and ops that lead to no parameter get none; every backward op carries
-// the origin of its forward op.
+// @loss becomes @train, which also returns one gradient for each trained parameter: gradients of a value with several
+// uses are summed, last use first; frozen parameters, optimizer state and ops that lead to no parameter get none; every
+// backward op carries the origin of its forward op.
 // RUN: dg-opt %s --dg-differentiate -split-input-file | FileCheck %s
 
 // CHECK-NOT: @loss
@@ -54,8 +54,8 @@ dg.graph @loss() typed {
 
 // -----
 
-// The chain rule through a layer: gradient at the activation, then at its weight and bias; none at the integers. Gradients are
-// returned in the order of the parameters.
+// The chain rule through a layer: gradient at the activation, then at its weight and bias; none at the integers.
+// Gradients are returned in the order of the parameters.
 // CHECK-LABEL: dg.graph @train(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<8x3xf32>, %[[Y:[a-z0-9]+]]: tensor<8xi32>
 dg.graph @loss(%x: tensor<8x3xf32>, %y: tensor<8xi32>) typed {

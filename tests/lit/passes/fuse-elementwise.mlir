@@ -1,5 +1,5 @@
-// A chain of elementwise ops of one shape becomes one kernel that reads each input once; a value that someone outside the
-// chain needs is kept, and ops of another shape or family stay apart.
+// A chain of elementwise ops of one shape becomes one kernel that reads each input once; a value that someone outside
+// the chain needs is kept, and ops of another shape or family stay apart.
 // RUN: dg-opt %s --dg-fuse-elementwise | FileCheck %s
 // RUN: dg-opt %s --dg-fuse-elementwise | dg-opt --dg-fuse-elementwise | FileCheck %s
 

@@ -1,4 +1,5 @@
-// A graph whose ops have no shardings, or not one for each operand and result, is an error that names the pass to run first.
+// A graph whose ops have no shardings, or not one for each operand and result, is an error that names the pass to run
+// first.
 // RUN: dg-opt %s --dg-split-shards=mesh=data=2 -split-input-file -verify-diagnostics
 // RUN: not dg-opt %s --dg-split-shards=mesh=data=-2 -split-input-file 2>&1 | FileCheck %s
 

@@ -1,6 +1,6 @@
-// Types become those of one rank, and between how a value lies and how its user needs it stands one collective: the sum of
-// a partial value exactly once however many users it has, a gather where a cut value is needed whole, a slice where a whole
-// one is needed cut.
+// Types become those of one rank, and between how a value lies and how its user needs it stands one collective: the sum
+// of a partial value exactly once however many users it has, a gather where a cut value is needed whole, a slice where
+// a whole one is needed cut.
 // RUN: dg-opt %s --dg-split-shards=mesh=data=2,tensor=2 -split-input-file | FileCheck %s
 
 // CHECK-LABEL: dg.graph @partial(
@@ -69,8 +69,8 @@ dg.graph @shapes() typed {
 
 // -----
 
-// A sum that an update or a result needs is complete only at the end of the step: it belongs to the update phase, on the stage of
-// the op that made the summand, under the name of what it updates.
+// A sum that an update or a result needs is complete only at the end of the step: it belongs to the update phase, on
+// the stage of the op that made the summand, under the name of what it updates.
 // CHECK-LABEL: dg.graph @train(
 dg.graph @train(%x: tensor<8x6xf32>) typed {
   %b = dg.parameter "b" tensor<6xf32> uniform 0.5 {place = #dg.place<origin = 0, stage = 1, shardings = <[""], []>>} : tensor<6xf32>

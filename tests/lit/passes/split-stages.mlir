@@ -1,6 +1,6 @@
-// Each stage and phase with work becomes one chunk. Between stages every send has one receive of its channel, stage and type;
-// within a stage saved values go by name; with several micro-batches gradients and losses are accumulated for an update of its own, with one
-// the update is part of the backward chunk.
+// Each stage and phase with work becomes one chunk. Between stages every send has one receive of its channel, stage and
+// type; within a stage saved values go by name; with several micro-batches gradients and losses are accumulated for an
+// update of its own, with one the update is part of the backward chunk.
 // RUN: dg-opt %s --dg-split-stages=microbatches=4 | FileCheck %s --check-prefixes=CHECK,MANY --implicit-check-not='dg.graph @train('
 // RUN: dg-opt %s --dg-split-stages=microbatches=1 | FileCheck %s --check-prefixes=CHECK,ONE --implicit-check-not=update. --implicit-check-not=dg.accumulate
 
@@ -76,8 +76,8 @@ dg.graph @train(%x: tensor<4x6xf32>) typed {
 // MANY: %[[TOTAL:.+]] = dg.accumulated {accumulator = "[[SUM]]"{{.*}} -> tensor<f32>
 // MANY: dg.return %[[TOTAL]] {names = ["loss"]}
 
-// A graph without backward or update has forward chunks only, and its results keep their names. A parameter of another stage travels
-// with the micro-batch.
+// A graph without backward or update has forward chunks only, and its results keep their names. A parameter of another
+// stage travels with the micro-batch.
 dg.graph @infer(%x: tensor<4x6xf32>) typed {
   %w1 = dg.parameter "w1" tensor<6xf32> uniform 0.5 {place = #dg.place<origin = 0, stage = 0>} : tensor<6xf32>
   %h = dg.mul %x, %w1 {place = #dg.place<label = "h", origin = 2, stage = 0>} : (tensor<4x6xf32>, tensor<6xf32>) -> tensor<4x6xf32>

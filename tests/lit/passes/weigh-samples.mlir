@@ -1,5 +1,5 @@
-// A loss becomes the sum over samples of the new input sample_weight times the loss of the sample, which is the mean over
-// the sample's positions; only @eval also returns the accuracy, and only where the loss is one of classes.
+// A loss becomes the sum over samples of the new input sample_weight times the loss of the sample, which is the mean
+// over the sample's positions; only @eval also returns the accuracy, and only where the loss is one of classes.
 // RUN: dg-opt %s --dg-weigh-samples -split-input-file | FileCheck %s --implicit-check-not=dg.nll --implicit-check-not=dg.mse
 
 // CHECK-LABEL: dg.graph @loss(
