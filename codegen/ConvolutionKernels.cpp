@@ -175,16 +175,17 @@ LogicalResult emitConvInputGrad(KernelBuilder &k, Operation *op) {
         Value below = k.max(k.index(0), k.sub(k.index(conv.height + conv.padHeight), y));
         Value first = k.div(k.add(above, conv.strideHeight - 1), conv.strideHeight);
         Value end = k.min(k.index(conv.rows), k.div(k.add(below, conv.strideHeight - 1), conv.strideHeight));
-        k.loop(first, end, 1, [&](Value row) {
-          Value line = k.sub(k.add(k.mul(row, conv.strideHeight), y), k.index(conv.padHeight));
-          Value lineStart = k.add(target, k.mul(line, conv.width));
-          for (int64_t x = 0; x < conv.kernelWidth; ++x) {
-            auto [left, right] = rangeInside(conv.columns, conv.strideWidth, x, conv.padWidth, conv.width);
-            if (left == right)
-              continue;
+        // One tap after the other over all rows: a row that was just written is not read at once at another alignment,
+        // which would wait for the write to reach the cache (1.04 ms against 0.48 ms for LeNet's second convolution).
+        for (int64_t x = 0; x < conv.kernelWidth; ++x) {
+          auto [left, right] = rangeInside(conv.columns, conv.strideWidth, x, conv.padWidth, conv.width);
+          if (left == right)
+            continue;
+          k.loop(first, end, 1, [&, left = left, right = right](Value row) {
+            Value line = k.sub(k.add(k.mul(row, conv.strideHeight), y), k.index(conv.padHeight));
+            Value to = k.add(k.add(target, k.mul(line, conv.width)), left * conv.strideWidth + x - conv.padWidth);
             Value from =
                 k.add(k.add(k.mul(k.add(k.mul(unit, conv.kernelWidth), x), stride), k.mul(row, conv.columns)), left);
-            Value to = k.add(lineStart, left * conv.strideWidth + x - conv.padWidth);
             if (conv.strideWidth == 1)
               k.loopVectors(right - left, [&](Value at, Lanes lanes) {
                 Value place = k.add(to, at);
@@ -197,8 +198,8 @@ LogicalResult emitConvInputGrad(KernelBuilder &k, Operation *op) {
                 k.storeScalar(k.fadd(k.loadScalar(k.buffer(2), place), k.loadScalar(patches, k.add(from, at))),
                               k.buffer(2), place);
               });
-          }
-        });
+          });
+        }
       });
     });
   });
