@@ -17,6 +17,7 @@ KernelBuilder::KernelBuilder(func::FuncOp function, const Target &target)
       lanes(target.lanes()), function(function) {}
 
 Value KernelBuilder::stack(int64_t elements) {
+  numStackBytes += (elements * 4 + 63) / 64 * 64;
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToStart(&function.getBody().front());
   return create<memref::AllocaOp>(MemRefType::get({elements}, getF32Type()), getI64IntegerAttr(64));

@@ -46,9 +46,11 @@ public:
   void setTiles(int64_t tiles) { numTiles = tiles; }
   int64_t tiles() const { return numTiles; }
 
-  /// Workspace of this call on the stack of the thread, aligned to a cache line. It stays hot from tile to tile; the
-  /// sum over a kernel stays below 1 MiB.
+  /// Workspace of this call on the stack of the thread, aligned to a cache line. It stays hot from tile to tile; a
+  /// kernel that takes more than mostStackBytes together is refused.
   Value stack(int64_t elements);
+  int64_t stackBytes() const { return numStackBytes; }
+  static constexpr int64_t mostStackBytes = 1 << 20;
 
   // Indices.
   Value index(int64_t value) { return create<mlir::arith::ConstantIndexOp>(value); }
@@ -130,6 +132,7 @@ public:
 private:
   mlir::func::FuncOp function;
   int64_t numTiles = 1;
+  int64_t numStackBytes = 0;
 };
 
 } // namespace dg::codegen

@@ -60,8 +60,8 @@ static std::string keyOf(Operation *op) {
   return key;
 }
 
-/// The op's name and the shape of what it makes, for people who read a profile, and a hash of what makes it unlike others:
-/// a name means the same kernel in every object of a job.
+/// The op's name and the shape of what it makes, for people who read a profile, and a hash of what makes it unlike
+/// others: a name means the same kernel in every object of a job.
 static std::string symbolOf(Operation *op, StringRef key) {
   std::string symbol = op->getName().stripDialect().str();
   Type type = op->getNumResults() ? op->getResult(0).getType() : op->getOperand(0).getType();
@@ -125,7 +125,11 @@ FailureOr<KernelSpec> KernelModule::addKernel(Operation *op) {
   auto function = func::FuncOp::create(op->getLoc(), spec.symbol, builder.getFunctionType(arguments, {}));
   module->push_back(function);
   KernelBuilder kernel(function, target);
-  if (failed(emitter.emit(kernel, op))) {
+  LogicalResult emitted = emitter.emit(kernel, op);
+  if (succeeded(emitted) && kernel.stackBytes() > KernelBuilder::mostStackBytes)
+    emitted = op->emitOpError() << "needs " << kernel.stackBytes() << " bytes of stack in a kernel, of at most "
+                                << KernelBuilder::mostStackBytes << ": cut the op or its batch";
+  if (failed(emitted)) {
     function.erase();
     return failure();
   }

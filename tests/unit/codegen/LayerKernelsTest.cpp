@@ -3,7 +3,12 @@
 // does, over strides, padding, odd sizes and index types.
 #include "tests/unit/codegen/KernelCases.h"
 
+#include "runtime/abi/KernelAbi.h"
+
 #include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
 
 using namespace dg::codegen;
 
@@ -102,4 +107,44 @@ TEST(IndexingKernels, TablesAndClasses) {
   cases.add("dg.pick_grad", {"2x3xf32", "2x3xi64"}, "classes = 31 : i64", {.tolerance = 0, .indexBound = 31});
   cases.add("dg.correct", {"40x101xf32", "40xi64"}, "", {.tolerance = 0, .indexBound = 2});
   cases.check();
+}
+
+// dy - exp(y) · Σ dy with dy = (0, 1) is -exp(y) in the first column: the exponential function alone.
+TEST(NormalizationKernels, ExponentialIsAccurate) {
+  constexpr int64_t rows = 200000;
+  KernelCases cases;
+  auto spec = cases.kernels().addKernel(cases.make("dg.log_softmax_grad", {"200000x2xf32", "200000x2xf32"}, ""));
+  ASSERT_TRUE(mlir::succeeded(spec));
+  auto bytes = cases.kernels().emitObject();
+  ASSERT_TRUE(mlir::succeeded(bytes));
+  LoadedObject object(*bytes);
+  std::vector<float> storage(3 * 2 * rows + 48);
+  auto *start = reinterpret_cast<float *>((reinterpret_cast<uintptr_t>(storage.data()) + 63) / 64 * 64);
+  float *grad = start, *output = start + 2 * rows, *result = start + 4 * rows;
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const float special[] = {infinity, -infinity, std::nanf(""), -1000, 1000, 0, -0.0f};
+  for (int64_t i = 0; i < rows; ++i) {
+    grad[2 * i] = 0, grad[2 * i + 1] = 1;
+    output[2 * i] = i < int64_t(std::size(special)) ? special[i] : -87.3f + 175.9f * float(i) / float(rows);
+    output[2 * i + 1] = 0;
+  }
+  void *pointers[] = {grad, output, result};
+  dg_scalars scalars{};
+  for (uint32_t tile = 0; tile < spec->tiles; ++tile)
+    reinterpret_cast<dg_kernel>(object.find(spec->symbol))(pointers, &scalars, tile);
+  EXPECT_EQ(-result[0], infinity);
+  EXPECT_EQ(-result[2], 0.0f);
+  EXPECT_TRUE(std::isnan(result[4]));
+  EXPECT_EQ(-result[6], 0.0f);
+  EXPECT_EQ(-result[8], infinity);
+  EXPECT_EQ(-result[10], 1.0f);
+  EXPECT_EQ(-result[12], 1.0f);
+  double worst = 0;
+  for (int64_t i = int64_t(std::size(special)); i < rows; ++i) {
+    double want = std::exp(double(output[2 * i]));
+    worst = std::max(worst, std::abs(-double(result[2 * i]) - want) / want);
+  }
+  EXPECT_LE(worst, 2e-7);
+  RecordProperty("worst_relative_error", std::to_string(worst));
+  std::printf("worst relative error of exp: %.3g\n", worst);
 }
