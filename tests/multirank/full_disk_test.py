@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proves that a checkpoint which does not fit on the disk ends the run with a message, leaves nothing half-written, and that the
+previous checkpoint is as it was and resumes to the bits of a run that never failed."""
+import os
+import subprocess
+import tempfile
+
+import runs
+
+DISK = "/mnt"
+
+
+class FullDiskTest(runs.JobTest):
+    def fail_and_resume(self, job, data, folder, make_room, message, **limits):
+        """One good checkpoint, a run that fails at the second, then room, and the run to its end."""
+        checkpoint = ["--checkpoint", folder]
+        length = ["--steps", "6", "--checkpoint-every", "2steps"]
+        whole_folder = tempfile.mkdtemp(dir=self.folder)
+        whole = self.run_job(job, *data, *length, "--checkpoint", whole_folder)
+        self.run_job(job, *data, "--steps", "2", *checkpoint)
+        good = self.checkpoint_files(folder)
+        self.assertEqual(sorted(os.listdir(folder)), ["step-000002"])
+        failed = self.run_job(job, *data, *length, *checkpoint, "--resume", code=1, **limits)
+        print(failed.err.strip(), flush=True)
+        self.assertIn("step-000004", failed.err)
+        self.assertRegex(failed.err, message)
+        self.assertEqual(sorted(os.listdir(folder)), ["step-000002"], "a half-written checkpoint stays")
+        self.assertTrue(self.checkpoint_files(folder) == good, "the previous checkpoint was altered")
+        make_room()
+        resumed = self.run_job(job, *data, *length, *checkpoint, "--resume")
+        self.assertEqual(resumed.of("start")[0]["step"], 2)
+        self.assertEqual(resumed.lines("step"), whole.lines("step")[2:])
+        written = self.checkpoint_files(folder)
+        for name, content in self.checkpoint_files(whole_folder).items():
+            self.assertTrue(written[name] == content, f"{name} differs")
+
+    def test_disk_is_full(self):
+        # A checkpoint of this model is two pages, tensors and manifest: no room for the tensors, then none for the manifest.
+        job = self.job("mlp", "--batch", "10", "--mesh", "data=2,pipe=2")
+        page = os.sysconf("SC_PAGE_SIZE")
+        for pages in (2, 3):
+            with self.subTest(pages=pages):
+                folder = os.path.join(DISK, str(pages))
+                os.mkdir(folder)
+                mount = ["mount", "-t", "tmpfs", "-o", f"size={pages * page}", "dg-test", folder]
+                subprocess.run(mount, check=True)
+                grow = ["mount", "-o", "remount,size=1M", folder]
+                self.fail_and_resume(job, runs.MLP_DATA, folder, lambda: subprocess.run(grow, check=True), "(?i)space|full")
+
+    def test_file_size_limit(self):
+        # 22 MB of parameters and Adam's moments; nothing else that a rank makes is so large.
+        job = self.job("wide_mlp", "--batch", "64", "--mesh", "data=2")
+        self.fail_and_resume(job, runs.FLAT_DATA, self.path("limited"), lambda: None, "(?i)large|limit",
+                             limit_file_bytes=16 << 20)
+
+
+if __name__ == "__main__":
+    runs.isolated(DISK)
+    runs.main()

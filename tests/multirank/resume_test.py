@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proves that a run which was stopped and resumed gives bit for bit the losses, epoch means, evaluations and final checkpoint of one
+that was not, and that a checkpoint without its optimizer state is refused by the tensor's name."""
+import os
+import signal
+
+import runs
+from checkpoint_files import drop_tensors
+
+# Plans whose optimizer has state (momentum, Adam), with a last batch that is smaller.
+PLANS = {
+    "lenet on data=2": ("lenet", ["--batch", "64", "--mesh", "data=2"],
+                        [*runs.IMAGE_DATA, "--eval-data", "x=randn:100x1x28x28", "--eval-data", "y=randint:10:100"]),
+    "wide_mlp on pipe=2": ("wide_mlp", ["--batch", "64", "--mesh", "pipe=2"], [*runs.FLAT_DATA, "--shuffle-buffer", "100"]),
+}
+EPOCHS = 3
+LENGTH = ["--epochs", str(EPOCHS), "--lr-schedule", f"cosine:epochs={EPOCHS}", "--seed", "3"]
+KINDS = ("step", "epoch", "eval")
+
+
+class ResumeTest(runs.JobTest):
+    def check_equal(self, whole, whole_folder, parts, folder):
+        """The parts, one after the other, are the whole, but for the evaluation with which --steps ends inside an epoch."""
+        steps_per_epoch = whole.of("start")[0]["steps_per_epoch"]
+        for part in parts:
+            part.events = [e for e in part.events if e["event"] != "eval" or e["step"] % steps_per_epoch == 0]
+        losses = {}
+        for part in parts:
+            self.assertFalse(losses.keys() & part.loss_texts().keys(), "a step ran twice")
+            losses.update(part.loss_texts())
+        self.assertEqual(losses, whole.loss_texts())
+        self.assertEqual([line for part in parts for line in part.lines(*KINDS)], whole.lines(*KINDS))
+        last = os.path.basename(self.latest(whole_folder))
+        self.assertEqual(os.path.basename(self.latest(folder)), last)
+        ended, resumed = self.checkpoint_files(whole_folder), self.checkpoint_files(folder)
+        for name in ("model.safetensors", "manifest.json"):
+            self.assertTrue(resumed[f"{last}/{name}"] == ended[f"{last}/{name}"], f"{last}/{name} differs")
+
+    def test_stopped_after_a_number_of_steps(self):
+        for name, (model, flags, data) in PLANS.items():
+            job = self.job(model, *flags)
+            whole = self.run_job(job, *data, *LENGTH, "--checkpoint", self.path(model))
+            # Inside an epoch, at its last step, and at the first step of the next.
+            for steps in (3, 5, 6):
+                with self.subTest(name, steps=steps):
+                    folder = f"{model}-{steps}"
+                    first = self.run_job(job, *data, *LENGTH[2:], "--steps", str(steps), "--checkpoint", self.path(folder))
+                    second = self.run_job(job, *data, *LENGTH, "--checkpoint", self.path(folder), "--resume")
+                    self.assertEqual(second.of("start")[0]["step"], steps)
+                    self.check_equal(whole, model, [first, second], folder)
+
+    def test_stopped_by_sigterm(self):
+        generator = runs.seeded_random()
+        job = self.job("lenet", "--batch", "64", "--mesh", "data=2")
+        data = ["--data", "x=randn:3000x1x28x28", "--data", "y=randint:10:3000"]
+        whole = self.run_job(job, *data, *LENGTH, "--checkpoint", self.path("whole"))
+        for attempt in range(3):
+            folder = f"stopped-{attempt}"
+            with self.start(job, *data, *LENGTH, "--checkpoint", self.path(folder)) as run:
+                run.wait_for_event("step")
+                # Step lines are flushed every 100 ms: the signal comes at a random moment between two of them.
+                seen, wanted = len(run.text(0)), generator.randrange(4000)
+                run.wait_for(lambda: len(run.text(0)) >= seen + wanted, f"{wanted} more bytes of events")
+                run.process.send_signal(signal.SIGTERM)
+                first = run.finish()
+                self.assertEqual(run.processes(), [])
+            with self.subTest(attempt=attempt, steps=len(first.of("step"))):
+                self.assertEqual(first.code, 75, first.err)
+                self.assertTrue(first.of("end")[0]["resumable"])
+                second = self.run_job(job, *data, *LENGTH, "--checkpoint", self.path(folder), "--resume")
+                print(f"SIGTERM took effect after step {len(first.of('step'))} of {len(whole.of('step'))}")
+                self.assertGreater(len(second.of("step")), 0)
+                self.check_equal(whole, "whole", [first, second], folder)
+
+    def test_incomplete_restore_is_refused(self):
+        for name, (model, flags, data) in PLANS.items():
+            with self.subTest(name):
+                job = self.job(model, *flags)
+                self.run_job(job, *data, "--steps", "3", "--checkpoint", self.path(model))
+                dropped = drop_tensors(self.latest(model), lambda tensor: tensor.startswith("fc2.weight."))
+                self.assertTrue(dropped, "the checkpoint holds optimizer state of fc2.weight")
+                before = self.checkpoint_files(model)
+                run = self.run_job(job, *data, "--epochs", "1", "--checkpoint", self.path(model), "--resume", code=65)
+                self.assertTrue(any(tensor in run.err for tensor in dropped), run.err)
+                self.assertIn(self.latest(model), run.err)
+                self.assertEqual(run.of("step"), [])
+                self.assertTrue(self.checkpoint_files(model) == before, "the refused checkpoint was altered")
+
+
+if __name__ == "__main__":
+    runs.main()
