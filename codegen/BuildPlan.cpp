@@ -222,7 +222,10 @@ private:
       dims[0] = StringAttr::get(graph.getContext(), "data");
     ValueId id = addValue(uniqueName(name), ValueKind::input, type, ShardingAttr::get(graph.getContext(), dims, {}));
     ports[{stage, name}] = id;
-    portNamed(program.inputs, name).values.push_back(id);
+    plan::Port &port = portNamed(program.inputs, name);
+    port.values.push_back(id);
+    if (int64_t bound = indexBound(argument); bound > 0 && (port.indexBound == 0 || bound < port.indexBound))
+      port.indexBound = bound;
     return id;
   }
 
@@ -232,6 +235,23 @@ private:
         return port;
     all.push_back({name, {}});
     return all.back();
+  }
+
+  /// What the elements of an input must stay below: the smallest table or row that they are places in; 0 if none.
+  static int64_t indexBound(BlockArgument argument) {
+    int64_t bound = 0;
+    for (Operation *user : argument.getUsers()) {
+      int64_t places = 0;
+      if (auto op = dyn_cast<EmbeddingOp>(user); op && op.getIndices() == argument)
+        places = tensorOf(op.getTable()).getDimSize(0);
+      else if (auto op = dyn_cast<PickOp>(user); op && op.getIndices() == argument)
+        places = tensorOf(op.getInput()).getShape().back();
+      else if (auto op = dyn_cast<CorrectOp>(user); op && op.getIndices() == argument)
+        places = tensorOf(op.getScores()).getShape().back();
+      if (places > 0 && (bound == 0 || places < bound))
+        bound = places;
+    }
+    return bound;
   }
 
   ValueId parameterValue(ParameterOp op) {
@@ -502,8 +522,8 @@ private:
   }
 
   void addResults(ReturnOp end) {
-    for (auto [value, name] : llvm::zip_equal(end.getOperands(), end.getNamesAttr())) {
-      std::pair<uint32_t, std::string> key{stage, cast<StringAttr>(name).getValue().str()};
+    for (auto [index, value] : llvm::enumerate(end.getOperands())) {
+      std::pair<uint32_t, std::string> key{stage, end.getResultName(index)};
       ports[key] = outputs[key] = read(value);
     }
   }

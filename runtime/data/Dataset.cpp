@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 namespace dg::data {
@@ -29,7 +30,8 @@ Result<std::vector<Argument>> argumentsOf(const plan::Plan &plan, const plan::Pr
     if (value.globalShape.empty())
       return Status::error(ErrorKind::badInput, "argument '{}' of program '{}' has no batch dimension", port.name,
                            program.name);
-    arguments.push_back({port.name, value.dtype, {value.globalShape.begin() + 1, value.globalShape.end()}});
+    arguments.push_back(
+        {port.name, value.dtype, {value.globalShape.begin() + 1, value.globalShape.end()}, port.indexBound});
   }
   return arguments;
 }
@@ -39,6 +41,47 @@ bool Column::copySample(int64_t index, std::byte *to) const {
                                 [](int64_t at, const Shard &shard) { return at < shard.firstSample; });
   const Shard &shard = *(after - 1);
   return conversion.run(shard.tensor.data + (index - shard.firstSample) * sampleBytes, to, elements);
+}
+
+struct OutsideElement {
+  int64_t place = 0, value = 0;
+};
+
+/// The first element outside [0, bound).
+template <typename T>
+static std::optional<OutsideElement> findOutside(const std::vector<std::byte> &row, int64_t bound) {
+  for (size_t at = 0; at < row.size(); at += sizeof(T)) {
+    T value;
+    std::memcpy(&value, row.data() + at, sizeof(T));
+    if (int64_t(value) < 0 || int64_t(value) >= bound)
+      return OutsideElement{int64_t(at / sizeof(T)), int64_t(value)};
+  }
+  return std::nullopt;
+}
+
+Status Column::checkIndices() const {
+  using Find = std::optional<OutsideElement> (*)(const std::vector<std::byte> &, int64_t);
+  Find find = target.dtype == plan::DType::i32   ? findOutside<int32_t>
+              : target.dtype == plan::DType::i64 ? findOutside<int64_t>
+              : target.dtype == plan::DType::u8  ? findOutside<uint8_t>
+                                                 : Find(nullptr);
+  if (target.indexBound <= 0 || !find)
+    return Status::ok();
+  std::vector<std::byte> row(size_t(elements * conversion.targetBytes()));
+  for (const Shard &shard : shards)
+    for (int64_t sample = 0; sample < shard.tensor.shape.front(); ++sample) {
+      bool fits = conversion.run(shard.tensor.data + sample * sampleBytes, row.data(), elements);
+      std::optional<OutsideElement> outside = find(row, target.indexBound);
+      if (fits && !outside)
+        continue;
+      std::string found = fits ? fmt::format("{} at element {}", outside->value, outside->place)
+                               : fmt::format("a number that does not fit {}", plan::nameOf(target.dtype));
+      return Status::error(ErrorKind::badInput,
+                           "{}: sample {} holds {}; argument '{}' takes 0 to {}: correct the data, or compile the "
+                           "model with as many classes or tokens as the data have",
+                           shard.name, sample, found, target.name, target.indexBound - 1);
+    }
+  return Status::ok();
 }
 
 const Column *Dataset::find(const std::string &argument) const {
@@ -117,7 +160,7 @@ Result<Column> Dataset::openColumn(const Argument &argument, const DataSpecs &sp
                            nameOf(column.shards.front().tensor.type));
     int64_t samples = tensor->shape.front();
     if (samples > 0)
-      column.shards.push_back({column.count, std::move(*tensor)});
+      column.shards.push_back({column.count, std::move(*tensor), name});
     column.count += samples;
   }
   if (column.count == 0)
@@ -132,6 +175,7 @@ Result<Column> Dataset::openColumn(const Argument &argument, const DataSpecs &sp
                          conversion.status().message());
   column.conversion = *conversion;
   column.sampleBytes = column.elements * sizeOf(type);
+  DG_RETURN_IF_ERROR(column.checkIndices());
   return column;
 }
 

@@ -22,6 +22,7 @@ struct Argument {
   std::string name;
   plan::DType dtype = plan::DType::f32;
   std::vector<int64_t> sampleShape; ///< without the batch dimension
+  int64_t indexBound = 0;           ///< every element must be in [0, indexBound); 0: any number will do
 };
 
 /// The arguments of a program: its input ports but sample_weight. Fails if a port has no batch dimension.
@@ -42,7 +43,10 @@ private:
   struct Shard {
     int64_t firstSample = 0;
     Tensor tensor;
+    std::string name; ///< of the file, for messages
   };
+  /// Reads every element of an argument that is a place in a table: one pass over the set, before anything runs.
+  Status checkIndices() const;
   Argument target;
   std::string text;
   Conversion conversion;
@@ -62,7 +66,7 @@ struct DataSpecs {
 class Dataset {
 public:
   /// Opens one column per argument. Fails if one has no source, a source has no argument, element counts per sample
-  /// differ, or columns differ in their number of samples.
+  /// differ, columns differ in their number of samples, or an index is outside its table.
   static Result<Dataset> open(const std::vector<Argument> &arguments, const DataSpecs &specs);
   int64_t numSamples() const { return columns.empty() ? 0 : columns.front().numSamples(); }
   /// Null if there is none.

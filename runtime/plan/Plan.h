@@ -148,6 +148,8 @@ struct Action {
 struct Port {
   std::string name; ///< "x", "y", "sample_weight"; "loss", "accuracy", "logits"
   std::vector<ValueId> values;
+  /// Inputs that kernels use as places in a table: every element must be in [0, indexBound). 0: any number will do.
+  int64_t indexBound = 0;
 };
 
 /// One executable of a rank. Actions run in order; a chunk instance starts when the one before it is complete.

@@ -140,6 +140,7 @@ template <typename Archive> void describe(Archive &archive, Chunk &chunk) {
 template <typename Archive> void describe(Archive &archive, Port &port) {
   archive.required("name", port.name);
   archive.required("values", port.values);
+  archive.optional("index_bound", port.indexBound);
 }
 
 /// Without the actions: they stand under "schedule".

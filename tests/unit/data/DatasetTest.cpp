@@ -101,6 +101,26 @@ TEST(Dataset, whatDoesNotMatchIsNamed) {
               {"no samples"});
 }
 
+// An element that kernels use as a place in a table is refused, with its file and place, before anything runs.
+TEST(Dataset, indicesOutsideTheirTableAreNamed) {
+  TemporaryFolder folder;
+  auto open = [&](const std::string &source, plan::DType type, int64_t bound) {
+    DataSpecs specs;
+    specs.sources = {{"y", source}};
+    return Dataset::open({{"y", type, {2}, bound}}, specs);
+  };
+  std::string good = folder.write("good", idx({2, 2}, "\0\1\2\3"s)),
+              bad = folder.write("bad", idx({2, 2}, "\0\1\2\4"s));
+  for (plan::DType type : {plan::DType::i32, plan::DType::i64, plan::DType::u8}) {
+    EXPECT_TRUE(open(good, type, 4));
+    EXPECT_TRUE(open(bad, type, 0));
+    expectError(open(good + "," + bad, type, 4), ErrorKind::badInput,
+                {bad.c_str(), "sample 1 holds 4 at element 1", "'y'", "0 to 3"});
+  }
+  expectError(open(folder.write("negative", "\0\0\x09\2\0\0\0\1\0\0\0\2\1\xfe"s), plan::DType::i32, 4),
+              ErrorKind::badInput, {"sample 0 holds -2 at element 1"});
+}
+
 TEST(Dataset, normalizationIsParsedStrictly) {
   auto good = parseNormalization("0.5,0.25");
   ASSERT_TRUE(good);

@@ -30,7 +30,7 @@ public:
     program.batch = batch * options.data * options.microbatches;
     program.microbatches = options.microbatches;
     program.schedule = options.oneForwardOneBackward ? "1f1b" : "gpipe";
-    program.inputs = {{"x", {valueNamed(plan, "x")}}, {"y", {valueNamed(plan, "y")}}};
+    program.inputs = {{"x", {valueNamed(plan, "x")}}, {"y", {valueNamed(plan, "y")}, 10}};
     program.outputs = {{"loss", {valueNamed(plan, "loss")}}};
     for (const StageMemory &memory : plan.memory)
       plan.predicted.peakBytes.push_back(memory.arenaBytes);
