@@ -15,6 +15,24 @@ std::string hashOf(std::span<const std::byte> bytes) {
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
+std::string sealOf(std::span<const std::byte> all, const Manifest &manifest) {
+  if (all.size() < sealBytes)
+    return "";
+  std::string gaps;
+  uint64_t at = 0, end = all.size() - sealBytes;
+  auto append = [&](uint64_t from, uint64_t to) {
+    gaps.append(reinterpret_cast<const char *>(all.data()) + from, to - from);
+  };
+  for (const ManifestEntry &entry : manifest.entries) {
+    if (entry.offset < at || entry.offset > end || entry.size > end - entry.offset)
+      return "";
+    append(at, entry.offset);
+    at = entry.offset + entry.size;
+  }
+  append(at, end);
+  return hashOf(std::as_bytes(std::span(gaps)));
+}
+
 std::string toJson(const Manifest &manifest) {
   Json entries = Json::object();
   for (const ManifestEntry &entry : manifest.entries)

@@ -29,6 +29,11 @@ struct Manifest {
 };
 
 std::string hashOf(std::span<const std::byte> bytes);
+/// The archive's comment is the hash of what no entry's hash covers.
+inline constexpr size_t sealBytes = 32;
+/// xxh3-128 of a package's bytes that belong to no entry (headers, padding, manifest, directory), the seal itself left
+/// out. The entries must lie inside `all`, one behind the other; an empty string if they do not.
+std::string sealOf(std::span<const std::byte> all, const Manifest &manifest);
 std::string toJson(const Manifest &manifest);
 /// Fails with badInput on anything that toJson did not write; `path` is for the message.
 Result<Manifest> manifestFromJson(std::string_view text, const std::string &path);

@@ -30,11 +30,11 @@ MappedFile::~MappedFile() {
 Result<MappedFile> MappedFile::open(const std::string &path) {
   int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0)
-    return Status::error(ErrorKind::badInput, "{}: cannot be opened: {}", path, std::strerror(errno));
+    return Status::error(ErrorKind::badInput, "{}: cannot be opened: {}; check the path", path, std::strerror(errno));
   struct stat status;
   if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
     close(descriptor);
-    return Status::error(ErrorKind::badInput, "{}: not a regular file", path);
+    return Status::error(ErrorKind::badInput, "{}: not a regular file but a folder or device; check the path", path);
   }
   MappedFile file;
   file.name = path;

@@ -24,6 +24,9 @@ constexpr uint64_t maxManifestBytes = 1u << 20;
 
 Result<Archive> openArchive(const MappedFile &file) {
   std::span<const std::byte> bytes = file.bytes();
+  if (bytes.empty())
+    return Status::error(ErrorKind::badInput, "{}: empty, expected a DG package; compile it again with dgc",
+                         file.path());
   zip_error_t error;
   zip_error_init(&error);
   zip_source_t *source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
@@ -82,6 +85,19 @@ Status compareDirectory(zip_t *archive, const Manifest &manifest, const std::str
   return Status::ok();
 }
 
+/// No byte of the file may differ from what was written, alignment included.
+Status checkSeal(zip_t *archive, std::span<const std::byte> all, const Manifest &manifest, const std::string &path) {
+  int length = 0;
+  const char *comment = zip_get_archive_comment(archive, &length, ZIP_FL_ENC_RAW);
+  std::string written = comment ? std::string(comment, size_t(length)) : "", found = sealOf(all, manifest);
+  if (written.size() == sealBytes && written == found)
+    return Status::ok();
+  return Status::error(ErrorKind::badInput,
+                       "{}: altered outside of its entries: xxh3-128 is '{}', its comment says '{}'; compile it again "
+                       "with dgc",
+                       path, found, written.substr(0, sealBytes));
+}
+
 } // namespace
 
 Result<Package> Package::open(const std::string &path) {
@@ -110,6 +126,7 @@ Result<Package> Package::open(const std::string &path) {
           entry.name, found, entry.hash);
     package.items.push_back({entry.name, bytes});
   }
+  DG_RETURN_IF_ERROR(checkSeal(archive->get(), all, *manifest, path));
   if (!package.has("plan.json"))
     return Status::error(ErrorKind::badInput, "{}: a package without plan.json; compile it again with dgc", path);
   package.writtenBy = manifest->tool;

@@ -69,6 +69,24 @@ Status addEntry(zip_t *archive, const PackageEntry &entry, const Placement &plac
   return Status::ok();
 }
 
+/// Replaces the placeholder at the end of the file by the seal.
+Status sealArchive(const std::string &path, const Manifest &manifest) {
+  Result<MappedFile> written = MappedFile::open(path);
+  if (!written)
+    return written.status();
+  std::string seal = sealOf(written->bytes(), manifest);
+  int descriptor = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  bool sealed =
+      descriptor >= 0 && seal.size() == sealBytes &&
+      pwrite(descriptor, seal.data(), sealBytes, off_t(written->bytes().size() - sealBytes)) == ssize_t(sealBytes) &&
+      fsync(descriptor) == 0;
+  int cause = errno;
+  if (descriptor >= 0)
+    close(descriptor);
+  return sealed ? Status::ok()
+                : Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, std::strerror(cause));
+}
+
 Status writeArchive(const std::string &path, const std::vector<PackageEntry> &entries) {
   int error = 0;
   zip_t *archive = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &error);
@@ -95,27 +113,19 @@ Status writeArchive(const std::string &path, const std::vector<PackageEntry> &en
   if (status)
     status = addEntry(archive, PackageEntry::ofText(manifestName, manifestText),
                       place(start, manifestName, manifestText.size()));
+  std::string placeholder(sealBytes, '0');
+  if (status && zip_set_archive_comment(archive, placeholder.data(), zip_uint16_t(sealBytes)) != 0)
+    status = Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, zip_strerror(archive));
   if (status && zip_close(archive) == 0)
-    return status;
+    return sealArchive(path, manifest);
   if (status)
     status = Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, zip_strerror(archive));
   zip_discard(archive);
   return status;
 }
 
-Status syncFile(const std::string &path) {
-  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  bool synced = descriptor >= 0 && fsync(descriptor) == 0;
-  int cause = errno;
-  if (descriptor >= 0)
-    close(descriptor);
-  return synced ? Status::ok()
-                : Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, std::strerror(cause));
-}
-
 Status writeAndProve(const std::string &partial, const std::vector<PackageEntry> &entries) {
   DG_RETURN_IF_ERROR(writeArchive(partial, entries));
-  DG_RETURN_IF_ERROR(syncFile(partial));
   return Package::open(partial).status();
 }
 

@@ -2,8 +2,8 @@
 // Proves that a package gives back what was packed, and that a truncated, altered or foreign file is refused with a
 // message and never gives other bytes.
 #include "runtime/package/Package.h"
-#include "tests/unit/package/TemporaryFolder.h"
 #include "runtime/package/Manifest.h"
+#include "tests/unit/package/TemporaryFolder.h"
 
 #include <gtest/gtest.h>
 
@@ -105,27 +105,21 @@ TEST(Package, EveryTruncationIsRefused) {
   }
 }
 
-TEST(Package, EveryByteFlipIsRefusedOrHarmless) {
+TEST(Package, EveryByteFlipIsRefused) {
   TemporaryFolder folder;
   std::string path = folder / "job.dgx";
   ASSERT_TRUE(writeSample(path));
   std::string original = readFile(path);
   int file = open(path.c_str(), O_RDWR);
   ASSERT_GE(file, 0);
-  size_t refused = 0;
   const unsigned char masks[] = {0x01, 0x80, 0xff};
   for (size_t i = 0; i < original.size(); ++i) {
     char flipped = char(original[i] ^ masks[i % 3]);
     ASSERT_EQ(pwrite(file, &flipped, 1, off_t(i)), 1);
-    Result<Package> package = Package::open(path);
-    if (!package)
-      ++refused;
-    else
-      ASSERT_TRUE(isSample(*package)) << "byte " << i << " changed what is read";
+    ASSERT_FALSE(Package::open(path)) << "accepted with byte " << i << " of " << original.size() << " flipped";
     ASSERT_EQ(pwrite(file, &original[i], 1, off_t(i)), 1);
   }
   close(file);
-  EXPECT_GT(refused, 5000u);
 }
 
 TEST(Package, ForeignFilesAreNamed) {
@@ -135,7 +129,7 @@ TEST(Package, ForeignFilesAreNamed) {
   writeFile(folder / "text.dgx", "module { func.func @loss() }\n");
   EXPECT_NE(messageOf(folder / "text.dgx").find("not a DG package"), std::string::npos);
   writeFile(folder / "empty.dgx", "");
-  messageOf(folder / "empty.dgx");
+  EXPECT_NE(messageOf(folder / "empty.dgx").find("empty"), std::string::npos);
   // The smallest zip archive: an end-of-directory record.
   writeFile(folder / "zip.dgx", std::string("PK\x05\x06", 4) + std::string(18, '\0'));
   EXPECT_NE(messageOf(folder / "zip.dgx").find("manifest.json"), std::string::npos);
