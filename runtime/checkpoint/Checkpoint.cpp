@@ -143,8 +143,9 @@ Status Checkpoint::check(const plan::Plan &plan, Purpose purpose) const {
                            value.kind == plan::ValueKind::parameter ? "parameter" : "state of the optimizer",
                            plan.model.name, state().model);
     if (found->dtype != wanted.dtype || found->shape != wanted.shape)
-      return Status::error(ErrorKind::badInput, "{}: tensor '{}' is {}, model '{}' expects {}", folder, value.name,
-                           describe(*found), plan.model.name, describe(wanted));
+      return Status::error(ErrorKind::badInput,
+                           "{}: tensor '{}' is {}, model '{}' expects {}; give the checkpoint of this model", folder,
+                           value.name, describe(*found), plan.model.name, describe(wanted));
   }
   if (purpose == Purpose::training)
     for (const package::Tensor &tensor : tensors.tensors())

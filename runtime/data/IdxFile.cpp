@@ -47,7 +47,8 @@ static Result<IdxHeader> parseHeader(const std::string &path, std::span<const st
   if (bytes.size() < 4 || bytes[0] != std::byte(0) || bytes[1] != std::byte(0) || bytes[3] == std::byte(0) ||
       bytes[3] > std::byte(8))
     return Status::error(ErrorKind::badInput,
-                         "{}: not a data file that is known (IDX, .npy, .npz, .safetensors, .u16 or .u32 tokens)",
+                         "{}: not a data file that is known (IDX, .npy, .npz, .safetensors, .u16 or .u32 tokens); "
+                         "check the path, or write the data with numpy.save",
                          path);
   auto type = elementTypeOf(path, unsigned(bytes[2]));
   if (!type)
@@ -70,8 +71,8 @@ static Result<IdxHeader> parseHeader(const std::string &path, std::span<const st
 }
 
 static Status wrongSize(const std::string &path, const IdxHeader &header, const std::string &found) {
-  return Status::error(ErrorKind::badInput, "{}: the header says {} of {} ({} bytes), the file holds {}", path,
-                       describeShape(header.tensor.shape), nameOf(header.tensor.type), header.dataBytes, found);
+  return Status::error(ErrorKind::badInput, "{}: the header says {} of {} ({} bytes), the file holds {}; copy it again",
+                       path, describeShape(header.tensor.shape), nameOf(header.tensor.type), header.dataBytes, found);
 }
 
 static Result<std::shared_ptr<std::vector<std::byte>>> allocate(const std::string &path, int64_t bytes) {

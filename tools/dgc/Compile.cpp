@@ -3,6 +3,7 @@
 
 #include "codegen/BuildPlan.h"
 #include "ir/Dialect.h"
+#include "ir/Families.h"
 #include "partitioner/PlanMemory.h"
 #include "partitioner/PlanSchedule.h"
 #include "partitioner/Simulator.h"
@@ -15,6 +16,7 @@
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -24,11 +26,54 @@ namespace dg::tools {
 
 namespace {
 
-constexpr int exitBadInput = 65;
+constexpr int exitUsage = 2, exitBadInput = 65;
+/// A schedule lists every micro-batch.
+constexpr int64_t maxMicrobatches = 65536;
 
 int report(const Status &status) {
   llvm::errs() << "dgc: error: " << status.message() << "\n";
   return status.exitCode();
+}
+
+/// Passes text on with lines cut short: a diagnostic quotes the line it points to, and a file may be one line of
+/// megabytes.
+class ClippedStream : public llvm::raw_ostream {
+public:
+  explicit ClippedStream(llvm::raw_ostream &to) : llvm::raw_ostream(/*unbuffered=*/true), to(to) {}
+
+private:
+  static constexpr size_t maxColumns = 500;
+  void write_impl(const char *text, size_t size) override {
+    for (char c : llvm::StringRef(text, size)) {
+      column = c == '\n' ? 0 : column + 1;
+      if (column <= maxColumns)
+        to << c;
+      else if (column == maxColumns + 1)
+        to << "…";
+    }
+    passed += size;
+  }
+  uint64_t current_pos() const override { return passed; }
+  llvm::raw_ostream &to;
+  size_t column = 0;
+  uint64_t passed = 0;
+};
+
+/// Asked before the long work, not after it.
+Status checkOutput(const std::string &path) {
+  llvm::StringRef folder = llvm::sys::path::parent_path(path);
+  if (folder.empty())
+    folder = ".";
+  if (llvm::sys::fs::is_directory(path))
+    return Status::error(ErrorKind::usage, "-o {}: is a folder, expected the name of a file, as {}/job.dgx", path,
+                         path);
+  if (!llvm::sys::fs::is_directory(folder))
+    return Status::error(ErrorKind::usage, "-o {}: there is no folder {}: make it, or choose another", path,
+                         folder.str());
+  if (auto error = llvm::sys::fs::access(folder, llvm::sys::fs::AccessMode::Write))
+    return Status::error(ErrorKind::usage, "-o {}: nothing can be written to {} ({}): choose another folder", path,
+                         folder.str(), error.message());
+  return Status::ok();
 }
 
 /// How the samples of a step are cut: the numbers behind --batch, --microbatches, --accumulate and the data axis.
@@ -49,6 +94,10 @@ Result<BatchPlan> planBatch(const CompileOptions &options, const plan::Mesh &mes
                          "a batch of {} samples is fewer than the {} ranks on the data axis times {} micro-batches: "
                          "give a larger --batch, a smaller data axis or fewer --microbatches",
                          options.batch, data, perBatch);
+  if (perBatch > maxMicrobatches / options.accumulate)
+    return Status::error(ErrorKind::usage,
+                         "{} micro-batches times --accumulate {} are more than the {} that a step may have: give fewer",
+                         perBatch, options.accumulate, maxMicrobatches);
   plan.samples = options.batch * options.accumulate;
   plan.microbatches = perBatch * options.accumulate;
   int64_t perRank = (options.batch + data * perBatch - 1) / (data * perBatch);
@@ -67,8 +116,15 @@ mlir::FailureOr<bool> chooseProgram(mlir::ModuleOp module, CompileOptions::Purpo
     return true;
   }
   auto forward = module.lookupSymbol<ir::GraphOp>("forward");
-  if (!forward)
-    return module.emitError("has no graph @forward: inference needs one that returns the results"), mlir::failure();
+  if (!forward) {
+    llvm::SmallVector<std::string> found;
+    for (auto graph : module.getOps<ir::GraphOp>())
+      found.push_back("@" + graph.getSymName().str());
+    return module.emitError() << "has " << (found.empty() ? "no graph" : "only " + llvm::join(found, ", "))
+                              << (purpose == CompileOptions::Purpose::automatic
+                                      ? ", expected dg.graph @loss to train or dg.graph @forward to infer"
+                                      : ", expected dg.graph @forward, which returns the results of --infer");
+  }
   forward.setSymName("infer");
   if (loss)
     loss.erase();
@@ -108,14 +164,25 @@ int compile(const CompileOptions &options) {
   mlir::FailureOr<codegen::Target> target = codegen::Target::parse(options.target, targetError);
   if (failed(target))
     return report(Status::error(ErrorKind::usage, "{}", targetError));
+  if (Status status = options.emit.empty() ? checkOutput(options.output) : Status::ok(); !status)
+    return report(status);
 
   mlir::DialectRegistry registry;
   registry.insert<ir::DGDialect>();
   codegen::registerKernelDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false); // a message names the line; the whole graph would bury it
+  ClippedStream messages(llvm::errs());
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  if (ir::isFamilySpec(options.model)) {
+    module = loadFamily(options.model, context);
+    if (!module)
+      return exitUsage;
+  }
   llvm::SourceMgr sources;
-  mlir::SourceMgrDiagnosticHandler diagnostics(sources, &context, llvm::errs());
-  mlir::OwningOpRef<mlir::ModuleOp> module = loadModel(options.model, context);
+  mlir::SourceMgrDiagnosticHandler diagnostics(sources, &context, messages);
+  if (!module)
+    module = loadModel(options.model, context);
   if (!module)
     return exitBadInput;
   std::string modelBytes;
@@ -127,8 +194,13 @@ int compile(const CompileOptions &options) {
   if (failed(isTraining))
     return exitBadInput;
   std::string optimizer = options.optimizer;
-  if (auto own = (*module)->getAttrOfType<mlir::StringAttr>("dg.optimizer"); own && optimizer.empty())
+  if (auto own = (*module)->getAttrOfType<mlir::StringAttr>("dg.optimizer"); own && optimizer.empty()) {
     optimizer = own.str();
+    if (Result<passes::OptimizerSpec> spec = passes::parseOptimizer(optimizer); *isTraining && !spec) {
+      module->emitError() << "names dg.optimizer, " << spec.status().message();
+      return exitBadInput;
+    }
+  }
   plan::Model model;
   // "examples/lenet.mlir" and the family "lenet" are the same model to a checkpoint.
   model.name = llvm::sys::path::stem(options.model).split(':').first.str();

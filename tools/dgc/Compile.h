@@ -9,6 +9,9 @@
 
 namespace dg::tools {
 
+/// The largest size that a flag may give, so that elements and bytes can be counted in 64 bits.
+inline constexpr int64_t maxBatch = INT32_MAX;
+
 struct CompileOptions {
   std::string model;  ///< path of .mlir or .mlirbc
   std::string output; ///< JOB.dgx; empty with --emit: stdout

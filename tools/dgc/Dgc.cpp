@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // dgc: flags only. What it does is in Compile.cpp.
+#include "tools/FlagChecks.h"
 #include "tools/dgc/Compile.h"
-
-#include <CLI/CLI.hpp>
 
 #include <cstdio>
 
 int main(int argc, char **argv) {
   using dg::tools::CompileOptions;
+  using dg::tools::wholeNumber;
   CompileOptions options;
   CLI::App app("dgc compiles a model into a partitioned job that dgrun runs.\n\n"
                "  dgc examples/mlp.mlir --batch 64 -o mlp.dgx\n"
                "  dgc examples/lenet.mlir --batch 64 --mesh data=2 -o lenet.dgx\n"
-               "  dgc examples/gpt.mlir --batch 8 --mesh data=2,pipe=2 --microbatches 4 -o gpt.dgx\n");
+               "  dgc examples/gpt.mlir --batch 8 --mesh data=2,pipe=2 --microbatches 4 -o gpt.dgx\n",
+               "dgc");
   app.set_version_flag("--version", "dgc " DG_VERSION);
   app.add_option("MODEL", options.model,
                  "a model in the dg dialect (.mlir, .mlirbc), or a family:\n"
@@ -27,18 +28,18 @@ int main(int argc, char **argv) {
   what->add_option("--optimizer", options.optimizer,
                    "sgd:lr=0.01,momentum=0.5 | adam:lr=0.001 | adamw:lr=0.001 (default: the model's dg.optimizer)");
   what->add_option("--batch", options.batch, "samples of a batch over all ranks: the size of dimension \"batch\"")
-      ->check(CLI::PositiveNumber);
+      ->check(wholeNumber(1, dg::tools::maxBatch));
   std::vector<std::string> binds;
   what->add_option("--bind", binds, "NAME=SIZE gives a symbolic dimension its size; --batch N is short for batch=N");
   what->add_option("--accumulate", options.accumulate, "batches to a step, averaged (default: 1)")
-      ->check(CLI::PositiveNumber);
+      ->check(wholeNumber(1, dg::tools::maxBatch));
 
   auto *split = app.add_option_group("How to split it");
   split->add_option("--mesh", options.mesh, "ranks on each axis, as data=2,tensor=1,pipe=2 (default: one rank)");
   split
       ->add_option("--microbatches", options.microbatches,
                    "micro-batches of a batch (default: 1, with a pipeline 2 for each stage)")
-      ->check(CLI::PositiveNumber);
+      ->check(wholeNumber(1, dg::tools::maxBatch));
   split->add_option("--schedule", options.schedule,
                     "order of micro-batches in a pipeline: gpipe or 1f1b (default: 1f1b)");
   split->add_option("--target", options.target,
@@ -50,11 +51,8 @@ int main(int argc, char **argv) {
   auto *print = app.add_option_group("What to print");
   print->add_option("--emit", options.emit, "print dg, plan, linalg, llvm or asm instead of writing a job")
       ->check(CLI::IsMember({"dg", "plan", "linalg", "llvm", "asm"}));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (auto code = dg::tools::parseCommandLine(app, argc, argv, "dgc: error: "))
+    return *code;
   if (isTrain && isInfer) {
     std::fprintf(stderr, "dgc: error: --train and --infer exclude each other\n");
     return 2;
@@ -65,8 +63,9 @@ int main(int argc, char **argv) {
   for (const std::string &bind : binds) {
     long size = 0;
     char rest = 0;
-    if (std::sscanf(bind.c_str(), "batch=%ld%c", &size, &rest) != 1 || size < 1) {
-      std::fprintf(stderr, "dgc: error: --bind %s: expected batch=SIZE with a size of at least 1\n", bind.c_str());
+    if (std::sscanf(bind.c_str(), "batch=%ld%c", &size, &rest) != 1 || size < 1 || size > dg::tools::maxBatch) {
+      std::fprintf(stderr, "dgc: error: --bind %s: expected batch=SIZE with a size from 1 to %ld\n", bind.c_str(),
+                   long(dg::tools::maxBatch));
       return 2;
     }
     options.batch = size;

@@ -9,7 +9,11 @@
 
 namespace dg::tools {
 
-/// Parses .mlir or .mlirbc. Null on failure, after a diagnostic on stderr.
+/// Builds the family that `spec` names. Null on failure, after one line on stderr.
+mlir::OwningOpRef<mlir::ModuleOp> loadFamily(const std::string &spec, mlir::MLIRContext &context);
+
+/// Parses .mlir or .mlirbc; attributes that an op does not have are errors. Null on failure, after a diagnostic on
+/// stderr.
 mlir::OwningOpRef<mlir::ModuleOp> loadModel(const std::string &path, mlir::MLIRContext &context);
 
 } // namespace dg::tools

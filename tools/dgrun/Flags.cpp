@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgrun/Flags.h"
-
-#include <CLI/CLI.hpp>
+#include "tools/FlagChecks.h"
 
 namespace dg::dgrun {
 
+using tools::finiteNumber;
+using tools::wholeNumber;
+
 static constexpr int exitUsage = 2;
+static constexpr int64_t maxThreads = 1024;
 
 static void addWhere(CLI::App &app, Flags &flags) {
-  app.add_option("-n", flags.ranks, "ranks on this host; default: as many as the plan has")->check(CLI::PositiveNumber);
+  app.add_option("-n", flags.ranks, "ranks on this host; default: as many as the plan has")->check(wholeNumber());
   app.add_option("--threads", flags.threads, "threads per rank; default: the host's cores divided among its ranks")
-      ->check(CLI::PositiveNumber);
+      ->check(wholeNumber(1, maxThreads));
   app.add_option("--timeout", flags.timeoutSeconds, "seconds that a rank waits for another; default: 30")
-      ->check(CLI::PositiveNumber);
+      ->check(finiteNumber(false));
 }
 
 static void addData(CLI::App &app, Flags &flags) {
@@ -29,10 +32,10 @@ static void addData(CLI::App &app, Flags &flags) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--eval-batch", flags.evalBatch, "samples evaluated at once; default and most: the plan's")
-      ->check(CLI::PositiveNumber);
+      ->check(wholeNumber());
   auto *buffer = app.add_option("--shuffle-buffer", flags.shuffleBuffer,
                                 "shuffle through a buffer of that many samples; default: the whole set")
-                     ->check(CLI::PositiveNumber);
+                     ->check(wholeNumber());
   app.add_flag("--no-shuffle", flags.noShuffle, "take the samples in the order of the files")->excludes(buffer);
   app.add_flag("--drop-last", flags.dropLast, "leave out a last, smaller batch; default: it is trained too");
   app.add_option("--input", flags.input, "ARGUMENT=@FILE: what to infer from")
@@ -45,15 +48,16 @@ static void addData(CLI::App &app, Flags &flags) {
 
 static void addLength(CLI::App &app, Flags &flags) {
   auto *epochs = app.add_option("--epochs", flags.epochs, "epochs, those before --resume included; default: 1")
-                     ->check(CLI::PositiveNumber);
+                     ->check(wholeNumber());
   app.add_option("--steps", flags.steps, "steps, those before --resume included")
-      ->check(CLI::PositiveNumber)
+      ->check(wholeNumber())
       ->excludes(epochs);
   app.add_option("--lr", flags.learningRate, "learning rate; default: the one that dgc stored")
-      ->check(CLI::NonNegativeNumber);
+      ->check(finiteNumber(true));
   app.add_option("--lr-schedule", flags.schedule,
                  "constant, step:every=EPOCHS,gamma=FACTOR or cosine:epochs=EPOCHS; default: constant");
-  app.add_option("--seed", flags.seed, "of initial values, shuffles and random data; default: 0, or the checkpoint's");
+  app.add_option("--seed", flags.seed, "of initial values, shuffles and random data; default: 0, or the checkpoint's")
+      ->check(wholeNumber(0, INT64_MAX));
 }
 
 static void addFiles(CLI::App &app, Flags &flags, CLI::Option *&resume) {
@@ -76,17 +80,14 @@ std::optional<int> parseFlags(int argc, char **argv, Flags &flags) {
   addData(app, flags);
   addLength(app, flags);
   addFiles(app, flags, resume);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? 0 : exitUsage;
-  }
+  if (auto code = tools::parseCommandLine(app, argc, argv, "dgrun: "))
+    return code;
   flags.resume = resume->count() > 0;
   // `dgrun --resume JOB.dgx`: the package is not a folder of checkpoints.
   if (flags.job.empty() && flags.resumeFrom.ends_with(".dgx"))
     flags.job = std::exchange(flags.resumeFrom, "");
   if (flags.job.empty()) {
-    std::fputs("dgrun: expected a package: dgrun JOB.dgx\nRun with --help for more information.\n", stderr);
+    std::fputs("dgrun: expected a package: dgrun JOB.dgx (dgrun --help lists the flags)\n", stderr);
     return exitUsage;
   }
   return std::nullopt;

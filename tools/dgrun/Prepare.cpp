@@ -4,6 +4,7 @@
 #include "runtime/session/Evaluation.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <sched.h>
 
 namespace dg::dgrun {
@@ -158,6 +159,17 @@ static Status prepareTraining(const Flags &flags, const plan::Plan &plan, Assign
   return Status::ok();
 }
 
+/// Asked before the run, not after it.
+static Status checkTrace(const std::string &path) {
+  if (path.empty())
+    return Status::ok();
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  std::error_code ignored;
+  if (folder.empty() || std::filesystem::is_directory(folder, ignored))
+    return Status::ok();
+  return Status::error(ErrorKind::usage, "--trace {}: there is no folder {}: make it, or choose another", path, folder);
+}
+
 Result<Assignment> prepare(const Flags &flags, const session::Job &job) {
   const plan::Plan &plan = job.plan();
   if (flags.ranks && *flags.ranks != plan.mesh.numRanks())
@@ -167,6 +179,7 @@ Result<Assignment> prepare(const Flags &flags, const session::Job &job) {
         "for {}",
         *flags.ranks, flags.job, plan.mesh.numRanks(), plan.mesh.sizeOf("pipe"), plan.mesh.sizeOf("data"),
         plan.mesh.sizeOf("tensor"), plan.mesh.numRanks(), *flags.ranks);
+  DG_RETURN_IF_ERROR(checkTrace(flags.trace));
   Assignment assignment;
   assignment.job = &job;
   assignment.json = flags.json;

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What dgc and dgrun say about a wrong flag: one line with the tool's name, what was found and what was expected.
+// CLI11's own range checks print the largest double in full and let "1e3", 10^30 and NaN through.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+namespace dg::tools {
+
+/// A whole number from `least` to `most`, digits only.
+inline CLI::Validator wholeNumber(int64_t least = 1, int64_t most = int64_t(1) << 53) {
+  CLI::Validator check(
+      [=](std::string &text) {
+        int64_t value = 0;
+        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        bool isGood = error == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
+        return isGood ? std::string()
+                      : "found '" + text + "', expected a whole number from " + std::to_string(least) + " to " +
+                            std::to_string(most);
+      },
+      "");
+  return check;
+}
+
+/// A finite number of at least 0, or above 0.
+inline CLI::Validator finiteNumber(bool isZeroGood) {
+  CLI::Validator check(
+      [=](std::string &text) {
+        char *end = nullptr;
+        double value = std::strtod(text.c_str(), &end);
+        bool isGood = !text.empty() && *end == '\0' && std::isfinite(value) && (isZeroGood ? value >= 0 : value > 0);
+        return isGood ? std::string()
+                      : "found '" + text + "', expected a number " + (isZeroGood ? "of at least 0" : "above 0");
+      },
+      "");
+  return check;
+}
+
+/// Parses the command line. Nothing, or the exit code: 0 after --help and --version, 2 after a usage error.
+inline std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv, const char *prefix) {
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::Success &success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError &error) {
+    std::fprintf(stderr, "%s%s (%s --help lists the flags)\n", prefix, error.what(), app.get_name().c_str());
+    return 2;
+  }
+}
+
+} // namespace dg::tools
