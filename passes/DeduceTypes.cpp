@@ -3,6 +3,8 @@
 #include "ir/Dialect.h"
 #include "passes/Passes.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 
 namespace dg::passes {
@@ -23,6 +25,18 @@ struct DeduceTypesPass : impl::DeduceTypesBase<DeduceTypesPass> {
   }
 
 private:
+  /// No tensor is so large that its elements, or those of a product of two, cannot be counted.
+  static LogicalResult checkSize(Operation *op, Type type) {
+    constexpr int64_t maxElements = int64_t(1) << 48;
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    int64_t elements = 1;
+    for (int64_t size : tensor ? tensor.getShape() : ArrayRef<int64_t>())
+      if (llvm::MulOverflow(elements, size, elements) || elements > maxElements)
+        return op->emitOpError() << "has a tensor of type " << type << ", expected at most " << maxElements
+                                 << " elements: make the model or --batch smaller";
+    return success();
+  }
+
   LogicalResult bindInputs(GraphOp graph) {
     SmallVector<Attribute> types;
     for (BlockArgument argument : graph.getBody().getArguments()) {
@@ -38,6 +52,8 @@ private:
         size = batch;
       }
       argument.setType(RankedTensorType::get(shape, type.getElementType()));
+      if (failed(checkSize(graph, argument.getType())))
+        return failure();
       types.push_back(TypeAttr::get(argument.getType()));
     }
     graph.setInputTypesAttr(ArrayAttr::get(&getContext(), types));
@@ -48,6 +64,8 @@ private:
     for (Operation &op : graph.getBody().front()) {
       if (auto parameter = dyn_cast<ParameterOp>(op)) {
         parameter.getResult().setType(parameter.getType());
+        if (failed(checkSize(&op, parameter.getType())))
+          return failure();
         continue;
       }
       auto inference = dyn_cast<InferTypeOpInterface>(op);
@@ -58,8 +76,11 @@ private:
                                             op.getDiscardableAttrDictionary(), op.getPropertiesStorage(),
                                             op.getRegions(), types)))
         return failure();
-      for (auto [result, type] : llvm::zip_equal(op.getResults(), types))
+      for (auto [result, type] : llvm::zip_equal(op.getResults(), types)) {
         result.setType(type);
+        if (failed(checkSize(&op, type)))
+          return failure();
+      }
     }
     return success();
   }

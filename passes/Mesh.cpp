@@ -7,6 +7,9 @@
 
 namespace dg::passes {
 
+/// Of an axis and of the whole mesh; three such axes can be multiplied in 64 bits.
+static constexpr int64_t maxRanks = 1 << 20;
+
 Result<plan::Mesh> parseMesh(llvm::StringRef text) {
   plan::Mesh mesh;
   llvm::StringSet<> seen;
@@ -15,9 +18,9 @@ Result<plan::Mesh> parseMesh(llvm::StringRef text) {
   for (llvm::StringRef part : parts) {
     auto [name, sizeText] = part.split('=');
     int64_t size = 0;
-    if (sizeText.getAsInteger(10, size) || size < 1 || size > 1 << 20)
-      return Status::error(ErrorKind::usage, "mesh '{}': found '{}', expected AXIS=SIZE with a size of at least 1",
-                           text.str(), part.str());
+    if (sizeText.getAsInteger(10, size) || size < 1 || size > maxRanks)
+      return Status::error(ErrorKind::usage, "mesh '{}': found '{}', expected AXIS=SIZE with a size from 1 to {}",
+                           text.str(), part.str(), maxRanks);
     auto axis = std::find_if(mesh.axes.begin(), mesh.axes.end(),
                              [&](const plan::MeshAxis &candidate) { return candidate.name == name; });
     if (axis == mesh.axes.end())
@@ -27,6 +30,9 @@ Result<plan::Mesh> parseMesh(llvm::StringRef text) {
       return Status::error(ErrorKind::usage, "mesh '{}': axis '{}' stands twice", text.str(), name.str());
     axis->size = size;
   }
+  if (int64_t ranks = mesh.numRanks(); ranks > maxRanks)
+    return Status::error(ErrorKind::usage, "mesh '{}': found {} ranks, expected at most {}", text.str(), ranks,
+                         maxRanks);
   return mesh;
 }
 

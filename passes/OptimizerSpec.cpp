@@ -4,6 +4,9 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+#include <cmath>
 
 namespace dg::passes {
 
@@ -29,6 +32,7 @@ Result<OptimizerSpec> parseOptimizer(llvm::StringRef text) {
   }
   llvm::SmallVector<llvm::StringRef> parts;
   rest.split(parts, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  llvm::StringSet<> seen;
   for (llvm::StringRef part : parts) {
     auto [key, value] = part.split('=');
     auto found = keys.find(key);
@@ -39,8 +43,16 @@ Result<OptimizerSpec> parseOptimizer(llvm::StringRef text) {
       return Status::error(ErrorKind::usage, "optimizer '{}': {} has no '{}', expected one of {}", text.str(),
                            name.str(), key.str(), known);
     }
-    if (value.getAsDouble(*found->second))
-      return Status::error(ErrorKind::usage, "optimizer '{}': '{}' is not a number", text.str(), part.str());
+    if (!seen.insert(key).second)
+      return Status::error(ErrorKind::usage, "optimizer '{}': '{}' stands twice, expected each key once", text.str(),
+                           key.str());
+    double &number = *found->second;
+    if (value.getAsDouble(number) || !std::isfinite(number) || number < 0)
+      return Status::error(ErrorKind::usage, "optimizer '{}': found '{}', expected {}= a number of at least 0",
+                           text.str(), part.str(), key.str());
+    if (number >= 1 && (key == "beta1" || key == "beta2"))
+      return Status::error(ErrorKind::usage, "optimizer '{}': found '{}', expected a number below 1", text.str(),
+                           part.str());
   }
   spec.isNesterov = nesterov != 0;
   if (spec.isNesterov && spec.momentum == 0)

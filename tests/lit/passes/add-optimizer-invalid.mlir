@@ -10,8 +10,8 @@
 // NAME: error: optimizer 'lbfgs:lr=1': there is no 'lbfgs', expected sgd, adam or adamw
 // KEY: error: optimizer 'sgd:beta1=0.9': sgd has no 'beta1', expected one of
 // ADAMKEY: error: optimizer 'adam:momentum=0.9': adam has no 'momentum', expected one of
-// VALUE: error: optimizer 'adam:lr=fast': 'lr=fast' is not a number
-// NOVALUE: error: optimizer 'sgd:lr': 'lr' is not a number
+// VALUE: error: optimizer 'adam:lr=fast': found 'lr=fast', expected lr= a number of at least 0
+// NOVALUE: error: optimizer 'sgd:lr': found 'lr', expected lr= a number of at least 0
 // NESTEROV: error: optimizer 'sgd:nesterov=1': nesterov needs momentum=
 
 // expected-error@+1 {{is to be trained, but nothing names an optimizer: give --optimizer, for example sgd:lr=0.01}}

@@ -3,7 +3,7 @@
 // RUN: dg-opt %s --dg-assign-shardings=mesh=data=2,tensor=3 -split-input-file -verify-diagnostics
 // RUN: not dg-opt %s --dg-assign-shardings=mesh=tensor=two -split-input-file 2>&1 | FileCheck %s
 
-// CHECK: error: mesh 'tensor=two': found 'tensor=two', expected AXIS=SIZE with a size of at least 1
+// CHECK: error: mesh 'tensor=two': found 'tensor=two', expected AXIS=SIZE with a size from 1 to 1048576
 
 // expected-error@+1 {{input 'y' has 7 rows, which do not divide over data=2}}
 dg.graph @infer(%x: tensor<8x6xf32>, %y: tensor<7xf32>) typed {

@@ -7,9 +7,9 @@
 // RUN: not dg-opt %s --dg-check-mesh=mesh=model=2 2>&1 | FileCheck %s --check-prefix=AXIS
 // RUN: not dg-opt %s --dg-check-mesh=mesh=data=2,data=2 2>&1 | FileCheck %s --check-prefix=TWICE
 
-// SIZE: error: mesh 'tensor': found 'tensor', expected AXIS=SIZE with a size of at least 1
-// ZERO: error: mesh 'data=0': found 'data=0', expected AXIS=SIZE with a size of at least 1
-// NUMBER: error: mesh 'data=2x': found 'data=2x', expected AXIS=SIZE with a size of at least 1
+// SIZE: error: mesh 'tensor': found 'tensor', expected AXIS=SIZE with a size from 1 to 1048576
+// ZERO: error: mesh 'data=0': found 'data=0', expected AXIS=SIZE with a size from 1 to 1048576
+// NUMBER: error: mesh 'data=2x': found 'data=2x', expected AXIS=SIZE with a size from 1 to 1048576
 // AXIS: error: mesh 'model=2': there is no axis 'model', expected data, tensor or pipe
 // TWICE: error: mesh 'data=2,data=2': axis 'data' stands twice
 

@@ -3,7 +3,7 @@
 // RUN: dg-opt %s --dg-split-shards=mesh=data=2 -split-input-file -verify-diagnostics
 // RUN: not dg-opt %s --dg-split-shards=mesh=data=-2 -split-input-file 2>&1 | FileCheck %s
 
-// CHECK: error: mesh 'data=-2': found 'data=-2', expected AXIS=SIZE with a size of at least 1
+// CHECK: error: mesh 'data=-2': found 'data=-2', expected AXIS=SIZE with a size from 1 to 1048576
 
 dg.graph @infer(%x: tensor<8x6xf32>) typed {
   // expected-error@+1 {{'dg.relu' op has no shardings: run --dg-assign-shardings first}}
