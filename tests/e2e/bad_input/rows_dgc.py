@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What dgc must refuse: files that are no models, models that are wrong, plans that cannot be, flags that mean nothing."""
+import os
+
+from row import BAD_FILE, USAGE, Row
+
+WEIGHT = '%w = dg.parameter "w" tensor<1x10xf32> uniform 0.1'
+LOSS = ["%l = dg.mse %a, %y", "dg.return %l"]
+LINEAR = "%a = dg.linear %x, %w"
+
+
+def model(body, arguments="%x: tensor<?x10xf32>, %y: tensor<?x1xf32>", optimizer="sgd:lr=0.01", graph="loss"):
+    """Line 1 is the module, line 2 the graph, line 3 the first of the body, at column 5."""
+    attribute = f' attributes {{dg.optimizer = "{optimizer}"}}' if optimizer else ""
+    lines = [f"module{attribute} {{", f"  dg.graph @{graph}({arguments}) {{"] + [f"    {line}" for line in body] + ["  }", "}"]
+    return "\n".join(lines) + "\n"
+
+
+def files_of(noise):
+    """Name → content, exit code, what the message holds."""
+    image = "%x: tensor<?x1x28x28xf32>, %y: tensor<?x1xf32>"
+    return {
+        "empty": ("", BAD_FILE, ["empty.mlir", "no graph", "@loss"]),
+        "noise": (b"\x00" + noise, BAD_FILE, ["noise.mlir:1:1:", "byte 0x0", "expected a model"]),
+        "png": (b"\x89PNG\r\n\x1a\n" + noise, BAD_FILE, ["png.mlir:1:1:", "byte 0x89"]),
+        "control character": (model([WEIGHT, "\x01"]), BAD_FILE, ["control character.mlir:4:5:", "byte 0x1"]),
+        "huge line": ("a" * 3000000, BAD_FILE, ["huge line.mlir:1:1:"]),
+        "parentheses": ("(" * 10000, BAD_FILE, ["parentheses.mlir:1:257:", "nested"]),
+        "nested attributes": (model([WEIGHT, LINEAR + " {a = " + "[" * 10000 + "]" * 10000 + "}"] + LOSS), BAD_FILE, [":4:", "nested"]),
+        "brackets in texts": (model([WEIGHT + " // " + "(" * 300, '%a = dg.linear %x, %w {label = "' + "[" * 300 + '"}'] + LOSS), BAD_FILE, ["no attribute 'label'"]),
+        "nested types": (model([WEIGHT], "%x: " + "tuple<" * 5000), BAD_FILE, [":2:", "nested"]),
+        "cut short": (model([WEIGHT, LINEAR] + LOSS)[:150], BAD_FILE, ["cut short.mlir:"]),
+        "another dialect": ("func.func @f() { return }", BAD_FILE, ["another dialect.mlir", "no graph", "@loss"]),
+        "unknown op": (model([WEIGHT, "%a = dg.foo %x"] + LOSS), BAD_FILE, [":4:10: error", "dg.foo"]),
+        "unknown value": (model([WEIGHT, "%a = dg.relu %z"] + LOSS), BAD_FILE, [":4:18: error", "%z"]),
+        "unknown attribute": (model([WEIGHT, LINEAR + " {bogus = 3}"] + LOSS), BAD_FILE,
+                              [":4:10: error", "dg.linear", "no attribute 'bogus'"]),
+        "misspelt attribute": (model(["%a = dg.attention %x, %x, %x {heads = 2, casual}"] + LOSS, "%x: tensor<?x4x10xf32>, %y: tensor<?x4x10xf32>"),
+                               BAD_FILE, [":3:10: error", "no attribute 'casual'", "causal", "heads"]),
+        "shapes of linear": (model([WEIGHT.replace("10x", "11x"), LINEAR] + LOSS), BAD_FILE, [":4:10: error", "dg.linear", "10", "11", "expected"]),
+        "shapes of conv2d": (model(['%w = dg.parameter "w" tensor<4x3x5x5xf32> uniform 0.1', "%a = dg.conv2d %x, %w"] + LOSS, image), BAD_FILE,
+                             [":4:10: error", "dg.conv2d", "8x1x28x28", "4x3x5x5", "expected"]),
+        "shapes of add": (model(['%w = dg.parameter "w" tensor<7xf32> uniform 0.1', "%a = dg.add %x, %w"] + LOSS), BAD_FILE,
+                          [":4:10: error", "dg.add", "8x10", "tensor<7x", "expected"]),
+        "shapes of nll": (model([WEIGHT, LINEAR, "%p = dg.log_softmax %a", "%l = dg.nll %p, %y", "dg.return %l"], "%x: tensor<?x10xf32>, %y: tensor<3xi32>"),
+                          BAD_FILE, [":6:10: error", "dg.nll", "tensor<3xi32>", "expected"]),
+        "labels that are floats": (model([WEIGHT, LINEAR, "%l = dg.cross_entropy %a, %y", "dg.return %l"], "%x: tensor<?x10xf32>, %y: tensor<?xf32>"),
+                                   BAD_FILE, [":5:10: error", "dg.cross_entropy", "expected"]),
+        "parameter of 2^80 elements": (model(['%w = dg.parameter "w" tensor<1099511627776x1099511627776xf32> uniform 0.1', LINEAR] + LOSS), BAD_FILE,
+                                       [":3:10: error", "1099511627776x1099511627776", "at most"]),
+        "no optimizer": (model([WEIGHT, LINEAR] + LOSS, optimizer=""), BAD_FILE, [":2:3: error", "--optimizer", "sgd:lr="]),
+        "wrong optimizer": (model([WEIGHT, LINEAR] + LOSS, optimizer="sgd:lr=fast"), BAD_FILE, [":1:1: error", "dg.optimizer", "lr=fast", "expected"]),
+        "no loss": (model([WEIGHT, LINEAR, "dg.return %a"], graph="other"), BAD_FILE, [":1:1: error", "@other", "@loss", "@forward"]),
+        "loss from no loss op": (model([WEIGHT, LINEAR, "dg.return %a"]), BAD_FILE, [":5:5: error", "dg.mse"]),
+        "parameter twice": (model([WEIGHT, WEIGHT.replace("%w", "%v"), LINEAR, "%b = dg.linear %x, %v", "%c = dg.add %a, %b", "%l = dg.mse %c, %y", "dg.return %l"]),
+                            BAD_FILE, [":4:10: error", "'w'", "twice"]),
+    }
+
+
+def flags_of(mlp, gpt):
+    """Name → arguments, exit code, what the message holds."""
+    small = [mlp, "--batch", "64"]
+    rows = {
+        "missing file": (["missing.mlir", "--batch", "8"], BAD_FILE, ["missing.mlir", "No such file", "give the path"]),
+        "a folder": ([".", "--batch", "8"], BAD_FILE, ["irectory", "give the path"]),
+        "no model": ([], USAGE, ["MODEL is required"]),
+        "two models": ([mlp, mlp], USAGE, ["mlp.mlir"]),
+        "unknown flag": (small + ["--nope"], USAGE, ["--nope", "--help"]),
+        "no batch": ([mlp], BAD_FILE, ["mlp.mlir:4:3: error", "tensor<?x10xf32>", "--batch"]),
+        "fewer samples than data ranks": ([mlp, "--batch", "2", "--mesh", "data=3"], USAGE, ["2 samples", "3 ranks", "--batch"]),
+        "fewer samples than micro-batches": ([mlp, "--batch", "8", "--microbatches", "16"], USAGE, ["8 samples", "16 micro-batches"]),
+        "6 heads over tensor=4": ([gpt, "--batch", "8", "--mesh", "tensor=4"], BAD_FILE, ["gpt.mlir:23:16: error", "6 heads", "tensor=4"]),
+        "more stages than ops": (small + ["--mesh", "pipe=50"], BAD_FILE, ["mlp.mlir:4:3: error", "pipe=50", "at most pipe="]),
+        "tensor axis that divides nothing": (small + ["--mesh", "tensor=7"], BAD_FILE, ["mlp.mlir:4:3: error", "tensor=7"]),
+        "too many ranks": (small + ["--mesh", "data=1048576,tensor=1048576,pipe=1048576"], USAGE, ["ranks", "at most 1048576"]),
+        "unknown schedule": (small + ["--schedule", "foo"], USAGE, ["'foo'", "gpipe", "1f1b"]),
+        "unknown target": (small + ["--target", "foo"], USAGE, ["'foo'", "native", "x86-64-v3"]),
+        "folder of the output is missing": (small + ["-o", "nowhere/job.dgx"], USAGE, ["nowhere/job.dgx", "no folder"]),
+        "output is a folder": (small + ["-o", "."], USAGE, ["-o .", "is a folder"]),
+        "memory too small": (small + ["--memory", "1KiB"], USAGE, ["more than --memory 1024", "--microbatches"]),
+        "memory without a number": (small + ["--memory", "much"], USAGE, ["--memory", "much"]),
+        "inference without @forward": (small + ["--infer"], BAD_FILE, ["mlp.mlir:3:1: error", "@forward", "@loss"]),
+        "train and infer": (small + ["--infer", "--train"], USAGE, ["--train", "--infer"]),
+        "unknown stage to print": (small + ["--emit", "foo"], USAGE, ["--emit", "foo", "plan"]),
+        "unknown dimension": ([mlp, "--bind", "foo=3"], USAGE, ["foo=3", "batch=SIZE"]),
+        "accumulate beyond counting": (small + ["--accumulate", "2000000000"], USAGE, ["--accumulate 2000000000", "65536"]),
+    }
+    for text in ["0", "-1", "x", "1.5", "99999999999999999999", "2147483648"]:
+        rows[f"batch {text}"] = ([mlp, "--batch", text], USAGE, ["--batch", f"'{text}'", "expected a whole number from 1"])
+    for text, says in {"foo=2": "no axis 'foo'", "data=0": "'data=0'", "data=-1": "'data=-1'", "data=2,data=2": "twice", "garbage": "'garbage'",
+                       "data=": "AXIS=SIZE", "=2": "no axis ''", "data=2x": "'data=2x'", "data=99999999999999999999": "from 1 to"}.items():
+        rows[f"mesh {text}"] = (small + ["--mesh", text], USAGE, ["mesh", says])
+    for text, says in {"foo": "sgd, adam or adamw", "sgd:foo=1": "no 'foo'", "sgd:lr=x": "'lr=x'", "sgd:lr=-1": "'lr=-1'", "sgd:lr": "'lr'",
+                       "sgd:lr=nan": "'lr=nan'", "sgd:lr=inf": "'lr=inf'", "adam:beta1=1": "below 1", "sgd:lr=0.1,lr=0.2": "twice",
+                       "sgd:nesterov=1": "momentum"}.items():
+        rows[f"optimizer {text}"] = (small + ["--optimizer", text], USAGE, ["optimizer", says])
+    for text, says in {"mlp:": "784-1024-10", "mlp:10": "two or more", "mlp:a-b": "'a'", "mlp:0-1": "'0'", "mlp:10-99999999999999999999": "expected a number",
+                       "gpt:foo=1": "'foo'", "gpt:heads=7": "heads=7", "gpt:layers=0": "'0'", "gpt:layers=2,layers=3": "twice",
+                       "lenet:3": "'3'", "resnet:50": "batch norm"}.items():
+        rows[f"family {text}"] = ([text, "--batch", "8"], USAGE, [f"'{text}'", says])
+    return rows
+
+
+def make_rows(folder, binaries, examples, generator):
+    rows = []
+    for name, (content, exit_code, says) in files_of(generator.randbytes(2000)).items():
+        with open(os.path.join(folder, name + ".mlir"), "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+        rows.append(Row(name, ["dgc", name + ".mlir", "--batch", "8", "-o", "job.dgx"], exit_code, says))
+    mlp, gpt = os.path.join(examples, "mlp.mlir"), os.path.join(examples, "gpt.mlir")
+    for name, (arguments, exit_code, says) in flags_of(mlp, gpt).items():
+        output = [] if "-o" in arguments else ["-o", "job.dgx"]
+        rows.append(Row(name, ["dgc"] + arguments + output, exit_code, says))
+    return rows
