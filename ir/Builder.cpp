@@ -72,8 +72,7 @@ std::optional<int64_t> GraphBuilder::inputSize(Value x, int64_t dim, StringRef l
   return std::nullopt;
 }
 
-//===- Layers
-//-------------------------------------------------------------------------------------------------------===//
+//===- Layers ----------------------------------------------------------------------------------------------------===//
 
 Value GraphBuilder::linear(Value x, const Twine &name, int64_t outWidth, const LayerOptions &options) {
   std::string layer = name.str();
@@ -125,8 +124,7 @@ Value GraphBuilder::embedding(Value tokens, const Twine &name, int64_t rows, int
   return make<EmbeddingOp>(options.label.empty() ? layer : options.label, table, tokens);
 }
 
-//===- Ops
-//----------------------------------------------------------------------------------------------------------===//
+//===- Ops -------------------------------------------------------------------------------------------------------===//
 
 Value GraphBuilder::relu(Value x, const Twine &label) { return make<ReluOp>(label, x); }
 

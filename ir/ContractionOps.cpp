@@ -14,8 +14,7 @@ namespace dg::ir {
 
 using Gradients = FailureOr<SmallVector<Value>>;
 
-//===- MatmulOp
-//-----------------------------------------------------------------------------------------------------===//
+//===- MatmulOp --------------------------------------------------------------------------------------------------===//
 
 LogicalResult MatmulOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                          SmallVectorImpl<Type> &inferred) {
@@ -103,8 +102,7 @@ LogicalResult MatmulOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<
   return success();
 }
 
-//===- LinearOp
-//-----------------------------------------------------------------------------------------------------===//
+//===- LinearOp --------------------------------------------------------------------------------------------------===//
 
 LogicalResult LinearOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                          SmallVectorImpl<Type> &inferred) {
@@ -154,8 +152,7 @@ LogicalResult LinearOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<
   return success();
 }
 
-//===- AttentionOp
-//--------------------------------------------------------------------------------------------------===//
+//===- AttentionOp -----------------------------------------------------------------------------------------------===//
 
 LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                             SmallVectorImpl<Type> &inferred) {

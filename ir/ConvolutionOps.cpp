@@ -11,8 +11,7 @@ namespace dg::ir {
 
 using Gradients = FailureOr<SmallVector<Value>>;
 
-//===- Shapes
-//-------------------------------------------------------------------------------------------------------===//
+//===- Shapes ----------------------------------------------------------------------------------------------------===//
 
 /// The size of the output along one dimension of an image; `?` where the input's is.
 static int64_t outputSize(int64_t input, int64_t kernel, int64_t stride, int64_t padding) {
@@ -116,8 +115,7 @@ LogicalResult Conv2dWeightGradOp::inferReturnTypes(MLIRContext *context, std::op
   return success();
 }
 
-//===- Gradient and parts
-//-------------------------------------------------------------------------------------------===//
+//===- Gradient and parts ----------------------------------------------------------------------------------------===//
 
 Gradients Conv2dOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   ArrayRef<int64_t> input = tensorOf(getInput()).getShape(), weight = tensorOf(getWeight()).getShape();
@@ -140,8 +138,7 @@ SmallVector<Value> Conv2dOp::decompose(OpBuilder &builder) {
   return {builder.create<AddOp>(getLoc(), product, bias, PlaceAttr())};
 }
 
-//===- Sharding
-//-----------------------------------------------------------------------------------------------------===//
+//===- Sharding --------------------------------------------------------------------------------------------------===//
 
 /// A convolution over factors n, o and c: places of each in the tensors [operand or result][dimension], by their
 /// letters.
@@ -173,8 +170,7 @@ ShardingRule Conv2dOp::getShardingRule() {
 ShardingRule Conv2dInputGradOp::getShardingRule() { return imageRule(*this, {"no", "oc"}, "nc", "noc"); }
 ShardingRule Conv2dWeightGradOp::getShardingRule() { return imageRule(*this, {"no", "nc"}, "oc", "noc"); }
 
-//===- Cost
-//---------------------------------------------------------------------------------------------------------===//
+//===- Cost ------------------------------------------------------------------------------------------------------===//
 
 /// All three multiply and add once for each tap.
 static OpCost tapCost(Operation *op, RankedTensorType output, RankedTensorType weight) {
@@ -186,8 +182,7 @@ OpCost Conv2dOp::getCost() { return tapCost(*this, tensorOf(getResult()), tensor
 OpCost Conv2dInputGradOp::getCost() { return tapCost(*this, tensorOf(getGrad()), tensorOf(getWeight())); }
 OpCost Conv2dWeightGradOp::getCost() { return tapCost(*this, tensorOf(getGrad()), tensorOf(getResult())); }
 
-//===- Evaluation
-//---------------------------------------------------------------------------------------------------===//
+//===- Evaluation ------------------------------------------------------------------------------------------------===//
 
 /// Calls `visit(input, weight, output)` with the places of the three elements of each tap that is not in the padding.
 template <typename Visit>

@@ -27,8 +27,7 @@ void DGDialect::initialize() {
       >();
 }
 
-//===- ShardingAttr
-//-------------------------------------------------------------------------------------------------===//
+//===- ShardingAttr ----------------------------------------------------------------------------------------------===//
 
 static ParseResult parseAxes(AsmParser &parser, SmallVectorImpl<StringAttr> &axes) {
   return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&]() -> ParseResult {
@@ -65,8 +64,7 @@ ShardingAttr dg::ir::wholeSharding(MLIRContext *context, int64_t rank) {
   return ShardingAttr::get(context, SmallVector<StringAttr>(rank, StringAttr::get(context, "")), {});
 }
 
-//===- PlaceAttr
-//----------------------------------------------------------------------------------------------------===//
+//===- PlaceAttr -------------------------------------------------------------------------------------------------===//
 
 PlaceAttr dg::ir::getPlace(Operation *op) {
   if (auto place = op->getAttrOfType<PlaceAttr>(placeName))
@@ -96,13 +94,28 @@ PlaceAttr dg::ir::withLabel(PlaceAttr place, StringRef label) {
                         place.getPhase(), place.getStage(), place.getShardings());
 }
 
-//===- Text form
-//----------------------------------------------------------------------------------------------------===//
+//===- Text form -------------------------------------------------------------------------------------------------===//
+
+/// An attribute that the op does not have, or of another type than the op's, would be dropped silently.
+static ParseResult checkAttributes(OpAsmParser &parser, OperationState &state, SMLoc location) {
+  ArrayRef<StringAttr> known = state.name.getAttributeNames();
+  for (NamedAttribute attribute : state.attributes) {
+    if (llvm::is_contained(known, attribute.getName()) || attribute.getName().getValue().contains('.'))
+      continue;
+    auto error = parser.emitError(location) << "'" << state.name << "' has no attribute '"
+                                            << attribute.getName().getValue() << "', expected one of: ";
+    llvm::interleaveComma(known, error, [&](StringAttr name) { error << name.getValue(); });
+    return error;
+  }
+  return state.name.verifyInherentAttrs(state.attributes,
+                                        [&] { return parser.emitError(location) << "'" << state.name << "' op "; });
+}
 
 ParseResult dg::ir::parseOp(OpAsmParser &parser, OperationState &state, unsigned numResults) {
   SmallVector<OpAsmParser::UnresolvedOperand> operands;
   SMLoc start = parser.getCurrentLocation();
-  if (parser.parseOperandList(operands) || parser.parseOptionalAttrDict(state.attributes))
+  if (parser.parseOperandList(operands) || parser.parseOptionalAttrDict(state.attributes) ||
+      checkAttributes(parser, state, start))
     return failure();
   Type any = AnyType::get(parser.getContext());
   SmallVector<Type> operandTypes(operands.size(), any), resultTypes(numResults, any);

@@ -13,8 +13,7 @@ using namespace mlir;
 
 namespace dg::ir {
 
-//===- What all share
-//-----------------------------------------------------------------------------------------------===//
+//===- What all share --------------------------------------------------------------------------------------------===//
 
 template <typename Op>
 static LogicalResult inferElementwise(MLIRContext *context, std::optional<Location> location, ValueRange operands,
@@ -71,8 +70,7 @@ DG_ELEMENTWISE(GeluOp)
 DG_ELEMENTWISE(GeluGradOp)
 #undef DG_ELEMENTWISE
 
-//===- Scalar functions
-//---------------------------------------------------------------------------------------------===//
+//===- Scalar functions ------------------------------------------------------------------------------------------===//
 
 double AddOp::evaluateScalar(ArrayRef<double> x) { return x[0] + x[1]; }
 double SubOp::evaluateScalar(ArrayRef<double> x) { return x[0] - x[1]; }
@@ -96,8 +94,7 @@ double GeluGradOp::evaluateScalar(ArrayRef<double> x) {
   return grad * ((1 + t) / 2 + in / 2 * (1 - t * t) * geluSlope * (1 + 3 * geluCubic * in * in));
 }
 
-//===- Gradients
-//----------------------------------------------------------------------------------------------------===//
+//===- Gradients -------------------------------------------------------------------------------------------------===//
 
 using Gradients = FailureOr<SmallVector<Value>>;
 

@@ -48,8 +48,7 @@ struct Family {
   LogicalResult (*build)(const Request &request);
 };
 
-//===- mlp: linear layers with relu between them
-//--------------------------------------------------------------------===//
+//===- mlp: linear layers with relu between them -----------------------------------------------------------------===//
 
 LogicalResult buildMlp(const Request &request) {
   SmallVector<StringRef> texts;
@@ -80,8 +79,7 @@ LogicalResult buildMlp(const Request &request) {
   return b.returns(isRegression ? b.mse(h, y) : b.crossEntropy(h, y));
 }
 
-//===- lenet: the convolution net of the MNIST examples
-//-------------------------------------------------------------===//
+//===- lenet: the convolution net of the MNIST examples ----------------------------------------------------------===//
 
 LogicalResult buildLenet(const Request &request) {
   if (!request.arguments.empty())
@@ -100,8 +98,7 @@ LogicalResult buildLenet(const Request &request) {
   return b.returns(b.nll(b.logSoftmax(h, "logp"), y));
 }
 
-//===- gpt and bert
-//-------------------------------------------------------------------------------------------------===//
+//===- gpt and bert ----------------------------------------------------------------------------------------------===//
 
 struct TransformerSizes {
   int64_t layers, hidden, heads, seq, vocab;
@@ -222,8 +219,7 @@ LogicalResult buildBert(const Request &request) {
   return b.returns(b.crossEntropy(b.linear(h, "head", sizes->vocab, transformerLayer("logits")), y));
 }
 
-//===- resnet
-//-------------------------------------------------------------------------------------------------------===//
+//===- resnet ----------------------------------------------------------------------------------------------------===//
 
 LogicalResult rejectResnet(const Request &request) {
   return request.error() << "needs batch norm and average pooling, which this version does not have: take one of "

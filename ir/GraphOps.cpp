@@ -8,8 +8,7 @@ using namespace mlir;
 
 namespace dg::ir {
 
-//===- GraphOp
-//------------------------------------------------------------------------------------------------------===//
+//===- GraphOp ---------------------------------------------------------------------------------------------------===//
 
 ReturnOp GraphOp::getReturn() { return cast<ReturnOp>(getBody().front().back()); }
 
@@ -91,8 +90,32 @@ LogicalResult GraphOp::verify() {
   return success();
 }
 
-//===- ParameterOp
-//--------------------------------------------------------------------------------------------------===//
+//===- ReturnOp and UpdateOp -------------------------------------------------------------------------------------===//
+
+std::string ReturnOp::getResultName(unsigned index) {
+  if (ArrayAttr names = getNamesAttr())
+    return cast<StringAttr>(names[index]).str();
+  Operation *producer = getOperand(index).getDefiningOp();
+  StringRef label = producer ? ::dg::ir::getPlace(producer).getLabel().getValue() : "";
+  return label.empty() ? "result" + std::to_string(index) : label.str();
+}
+
+LogicalResult ReturnOp::verify() {
+  if (getNames() && getNames()->size() != getNumOperands())
+    return emitOpError() << "has " << getNumOperands() << " results but " << getNames()->size() << " names";
+  if (getOperation() != &(*this)->getBlock()->back())
+    return emitOpError("is not the last op of its graph: a graph returns once, at its end");
+  return success();
+}
+
+LogicalResult UpdateOp::verify() {
+  for (auto parameter : (*this)->getBlock()->getOps<ParameterOp>())
+    if (parameter.getParam() == getParam())
+      return success();
+  return emitOpError() << "updates '" << getParam() << "', which no dg.parameter of this graph reads";
+}
+
+//===- ParameterOp -----------------------------------------------------------------------------------------------===//
 
 ParseResult ParameterOp::parse(OpAsmParser &parser, OperationState &state) {
   StringAttr name;
@@ -146,13 +169,19 @@ LogicalResult ParameterOp::verify() {
 
 OpCost ParameterOp::getCost() { return {}; }
 
-//===- ConstantOp
-//---------------------------------------------------------------------------------------------------===//
+//===- ConstantOp ------------------------------------------------------------------------------------------------===//
 
 LogicalResult ConstantOp::inferReturnTypes(MLIRContext *, std::optional<Location>, ValueRange,
                                            DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
                                            SmallVectorImpl<Type> &inferred) {
   inferred.push_back(properties.as<Properties *>()->type.getValue());
+  return success();
+}
+
+LogicalResult ConstantOp::verify() {
+  auto type = dyn_cast<RankedTensorType>(getType());
+  if (!type || !type.hasStaticShape())
+    return emitOpError() << "has type " << getType() << ", expected a tensor whose dimensions are all numbers";
   return success();
 }
 
@@ -180,8 +209,7 @@ LogicalResult ConstantOp::evaluate(ArrayRef<HostTensor>, MutableArrayRef<HostTen
   return success();
 }
 
-//===- FusedOp
-//------------------------------------------------------------------------------------------------------===//
+//===- FusedOp ---------------------------------------------------------------------------------------------------===//
 
 LogicalResult FusedOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                 const RunScalars &scalars) {

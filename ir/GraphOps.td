@@ -45,6 +45,11 @@ def DG_ReturnOp : DG_OpBase<"return", (ins Variadic<DG_Tensor>:$values, Optional
     others are called after the op that makes them.
     Example: `dg.return %loss`.
   }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The name of a result: as given, else the label of the op that makes it, else "result" and its number.
+    std::string getResultName(unsigned index);
+  }];
 }
 
 def DG_ParameterOp : Op<DG_Dialect, "parameter", [Pure, DeclareOpInterfaceMethods<DG_CostOp, ["getCost"]>]> {
@@ -62,6 +67,7 @@ def DG_ParameterOp : Op<DG_Dialect, "parameter", [Pure, DeclareOpInterfaceMethod
 def DG_UpdateOp : DG_OpBase<"update", (ins DG_Tensor:$value, StrAttr:$param), (outs)> {
   let summary = "The next value of a parameter or of optimizer state";
   let description = [{Example: `dg.update %new {param = "fc1.weight"}`. Each trained parameter has exactly one.}];
+  let hasVerifier = 1;
 }
 
 def DG_ConstantOp : DG_OpBase<"constant", (ins F64Attr:$value, TypeAttr:$type), (outs DG_Tensor:$result),
@@ -71,6 +77,7 @@ def DG_ConstantOp : DG_OpBase<"constant", (ins F64Attr:$value, TypeAttr:$type), 
   let extraClassDeclaration = [{
     static bool isCompatibleReturnTypes(mlir::TypeRange inferred, mlir::TypeRange actual);
   }];
+  let hasVerifier = 1;
   let description = [{Example: `%one = dg.constant {value = 1.0, type = tensor<f32>}`.}];
 }
 

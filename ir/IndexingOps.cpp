@@ -11,8 +11,7 @@ namespace dg::ir {
 
 using Gradients = FailureOr<SmallVector<Value>>;
 
-//===- What all share
-//-----------------------------------------------------------------------------------------------===//
+//===- What all share --------------------------------------------------------------------------------------------===//
 
 template <typename Op> static LogicalResult checkIndices(std::optional<Location> location, RankedTensorType indices) {
   if (isa<IntegerType>(indices.getElementType()))
@@ -39,8 +38,7 @@ static int64_t indexAt(Operation *op, const HostTensor &indices, int64_t place, 
   return -1;
 }
 
-//===- EmbeddingOp
-//--------------------------------------------------------------------------------------------------===//
+//===- EmbeddingOp -----------------------------------------------------------------------------------------------===//
 
 LogicalResult EmbeddingOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                             SmallVectorImpl<Type> &inferred) {
@@ -95,8 +93,7 @@ LogicalResult EmbeddingOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayR
   return success();
 }
 
-//===- EmbeddingGradOp
-//----------------------------------------------------------------------------------------------===//
+//===- EmbeddingGradOp -------------------------------------------------------------------------------------------===//
 
 LogicalResult EmbeddingGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                                 SmallVectorImpl<Type> &inferred) {
@@ -135,8 +132,7 @@ LogicalResult EmbeddingGradOp::evaluate(ArrayRef<HostTensor> operands, MutableAr
   return success();
 }
 
-//===- PickOp
-//-------------------------------------------------------------------------------------------------------===//
+//===- PickOp ----------------------------------------------------------------------------------------------------===//
 
 LogicalResult PickOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                        SmallVectorImpl<Type> &inferred) {
@@ -173,8 +169,7 @@ LogicalResult PickOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Ho
   return success();
 }
 
-//===- PickGradOp
-//---------------------------------------------------------------------------------------------------===//
+//===- PickGradOp ------------------------------------------------------------------------------------------------===//
 
 LogicalResult PickGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                            SmallVectorImpl<Type> &inferred) {
@@ -207,8 +202,7 @@ LogicalResult PickGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRe
   return success();
 }
 
-//===- CorrectOp
-//----------------------------------------------------------------------------------------------------===//
+//===- CorrectOp -------------------------------------------------------------------------------------------------===//
 
 LogicalResult CorrectOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                           SmallVectorImpl<Type> &inferred) {

@@ -12,8 +12,7 @@ using namespace mlir;
 
 namespace dg::ir {
 
-//===- What all share
-//-----------------------------------------------------------------------------------------------===//
+//===- What all share --------------------------------------------------------------------------------------------===//
 
 /// The scale of `factor` times the mean over a sample's positions: [samples, …] becomes [samples].
 static Value buildSampleMean(OpBuilder &builder, Location loc, Value value, double factor) {
@@ -67,8 +66,7 @@ static LogicalResult evaluateClassLoss(Operation *op, const HostTensor &predicti
   return success();
 }
 
-//===- MseOp
-//--------------------------------------------------------------------------------------------------------===//
+//===- MseOp -----------------------------------------------------------------------------------------------------===//
 
 LogicalResult MseOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                       SmallVectorImpl<Type> &inferred) {
@@ -98,8 +96,7 @@ LogicalResult MseOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Hos
   return success();
 }
 
-//===- NllOp
-//--------------------------------------------------------------------------------------------------------===//
+//===- NllOp -----------------------------------------------------------------------------------------------------===//
 
 LogicalResult NllOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                       SmallVectorImpl<Type> &inferred) {
@@ -117,8 +114,7 @@ LogicalResult NllOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Hos
                            [](ArrayRef<double> row, int64_t index) { return row[index]; });
 }
 
-//===- CrossEntropyOp
-//-----------------------------------------------------------------------------------------------===//
+//===- CrossEntropyOp --------------------------------------------------------------------------------------------===//
 
 LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                                SmallVectorImpl<Type> &inferred) {

@@ -41,8 +41,7 @@ static OpCost costPerElement(Operation *op, double flops) {
   return {flops * tensorOf(op->getOperand(0)).getNumElements(), operandAndResultBytes(op)};
 }
 
-//===- SoftmaxOp
-//----------------------------------------------------------------------------------------------------===//
+//===- SoftmaxOp -------------------------------------------------------------------------------------------------===//
 
 LogicalResult SoftmaxOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                           SmallVectorImpl<Type> &inferred) {
@@ -83,8 +82,7 @@ LogicalResult SoftmaxOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef
   return success();
 }
 
-//===- SoftmaxGradOp
-//------------------------------------------------------------------------------------------------===//
+//===- SoftmaxGradOp ---------------------------------------------------------------------------------------------===//
 
 LogicalResult SoftmaxGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                               SmallVectorImpl<Type> &inferred) {
@@ -108,8 +106,7 @@ LogicalResult SoftmaxGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArra
   return success();
 }
 
-//===- LogSoftmaxOp
-//-------------------------------------------------------------------------------------------------===//
+//===- LogSoftmaxOp ----------------------------------------------------------------------------------------------===//
 
 LogicalResult LogSoftmaxOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                              SmallVectorImpl<Type> &inferred) {
@@ -137,8 +134,7 @@ LogicalResult LogSoftmaxOp::evaluate(ArrayRef<HostTensor> operands, MutableArray
   return success();
 }
 
-//===- LogSoftmaxGradOp
-//---------------------------------------------------------------------------------------------===//
+//===- LogSoftmaxGradOp ------------------------------------------------------------------------------------------===//
 
 LogicalResult LogSoftmaxGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                                  SmallVectorImpl<Type> &inferred) {
@@ -162,8 +158,7 @@ LogicalResult LogSoftmaxGradOp::evaluate(ArrayRef<HostTensor> operands, MutableA
   return success();
 }
 
-//===- LayerNormOp
-//--------------------------------------------------------------------------------------------------===//
+//===- LayerNormOp -----------------------------------------------------------------------------------------------===//
 
 /// Weight and bias have one element for each of the input's last dimension.
 template <typename Op>
@@ -219,8 +214,7 @@ LogicalResult LayerNormOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayR
   return success();
 }
 
-//===- LayerNormGradOp
-//----------------------------------------------------------------------------------------------===//
+//===- LayerNormGradOp -------------------------------------------------------------------------------------------===//
 
 LogicalResult LayerNormGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                                 SmallVectorImpl<Type> &inferred) {

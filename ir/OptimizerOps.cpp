@@ -23,8 +23,7 @@ static LogicalResult inferStep(MLIRContext *context, std::optional<Location> loc
   return success();
 }
 
-//===- SgdOp
-//--------------------------------------------------------------------------------------------------------===//
+//===- SgdOp -----------------------------------------------------------------------------------------------------===//
 
 LogicalResult SgdOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                       SmallVectorImpl<Type> &inferred) {
@@ -43,8 +42,7 @@ LogicalResult SgdOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Hos
   return success();
 }
 
-//===- MomentumOp
-//---------------------------------------------------------------------------------------------------===//
+//===- MomentumOp ------------------------------------------------------------------------------------------------===//
 
 LogicalResult MomentumOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                            SmallVectorImpl<Type> &inferred) {
@@ -66,8 +64,7 @@ LogicalResult MomentumOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRe
   return success();
 }
 
-//===- AdamOp
-//-------------------------------------------------------------------------------------------------------===//
+//===- AdamOp ----------------------------------------------------------------------------------------------------===//
 
 LogicalResult AdamOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                        SmallVectorImpl<Type> &inferred) {

@@ -52,8 +52,7 @@ static void forEachWindow(const HostTensor &input, ArrayRef<int64_t> pooled, Arr
       }
 }
 
-//===- MaxPool2dOp
-//--------------------------------------------------------------------------------------------------===//
+//===- MaxPool2dOp -----------------------------------------------------------------------------------------------===//
 
 LogicalResult MaxPool2dOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                             SmallVectorImpl<Type> &inferred) {
@@ -86,8 +85,7 @@ LogicalResult MaxPool2dOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayR
   return success();
 }
 
-//===- MaxPool2dGradOp
-//----------------------------------------------------------------------------------------------===//
+//===- MaxPool2dGradOp -------------------------------------------------------------------------------------------===//
 
 LogicalResult MaxPool2dGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                                 SmallVectorImpl<Type> &inferred) {

@@ -16,8 +16,7 @@ namespace dg::ir {
 
 using Gradients = FailureOr<SmallVector<Value>>;
 
-//===- ReshapeOp
-//----------------------------------------------------------------------------------------------------===//
+//===- ReshapeOp -------------------------------------------------------------------------------------------------===//
 
 LogicalResult ReshapeOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                           SmallVectorImpl<Type> &inferred) {
@@ -115,15 +114,16 @@ LogicalResult ReshapeOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef
   return success();
 }
 
-//===- TransposeOp
-//--------------------------------------------------------------------------------------------------===//
+//===- TransposeOp -----------------------------------------------------------------------------------------------===//
 
 LogicalResult TransposeOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                             SmallVectorImpl<Type> &inferred) {
   if (deferInference(context, op.getOperands(), 1, inferred))
     return success();
   auto input = tensorOf(op.getInput());
-  if (int64_t(op.getPermutation().size()) != input.getRank() || !isPermutationVector(op.getPermutation()))
+  auto isInRange = [&](int64_t dim) { return dim >= 0 && dim < input.getRank(); };
+  if (int64_t(op.getPermutation().size()) != input.getRank() || !llvm::all_of(op.getPermutation(), isInRange) ||
+      !isPermutationVector(op.getPermutation()))
     return reject<TransposeOp>(location, "permutes ", input, " by ", op.getPermutationAttr(),
                                ", expected each of 0 to ", input.getRank() - 1, " once");
   SmallVector<int64_t> shape;
@@ -158,8 +158,7 @@ LogicalResult TransposeOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayR
   return success();
 }
 
-//===- ExpandOp
-//-----------------------------------------------------------------------------------------------------===//
+//===- ExpandOp --------------------------------------------------------------------------------------------------===//
 
 LogicalResult ExpandOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                          SmallVectorImpl<Type> &inferred) {
@@ -190,8 +189,7 @@ LogicalResult ExpandOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<
   return success();
 }
 
-//===- ReduceSumOp
-//--------------------------------------------------------------------------------------------------===//
+//===- ReduceSumOp -----------------------------------------------------------------------------------------------===//
 
 /// The shape of the sum with the reduced dimensions kept as 1.
 static SmallVector<int64_t> keptShape(RankedTensorType input, ArrayRef<int64_t> dims) {

@@ -26,6 +26,9 @@ void assignSlots(plan::Plan &plan, const plan::Program &program, const std::vect
                  const Schedule &schedule) {
   if (program.microbatches == 1)
     return;
+  std::set<plan::ValueId> outputs;
+  for (const plan::Port &port : program.outputs)
+    outputs.insert(port.values.begin(), port.values.end());
   for (uint32_t stage = 0; stage < stages.size(); ++stage) {
     std::map<plan::ValueId, std::set<plan::Phase>> phases;
     std::set<plan::ValueId> sent;
@@ -50,7 +53,10 @@ void assignSlots(plan::Plan &plan, const plan::Program &program, const std::vect
         value.slots = program.microbatches;
         break;
       default:
-        if (where.size() > 1)
+        // A result of the update is one for the step; any other is one for each micro-batch.
+        if (outputs.count(id) && !where.count(plan::Phase::update))
+          value.slots = program.microbatches;
+        else if (where.size() > 1)
           value.slots = schedule.stages[stage].slots;
         else if (sent.count(id))
           value.slots = std::max(2u, std::min(schedule.stages[stage].slots, program.microbatches));

@@ -45,11 +45,12 @@ private:
     OpBuilder builder(end);
     SmallVector<Value> kept;
     SmallVector<Attribute> keptNames;
-    for (auto [value, name] : llvm::zip_equal(end.getOperands(), end.getNamesAttr())) {
-      StringRef text = cast<StringAttr>(name).getValue();
-      if (!text.consume_front("grad ")) {
+    for (auto [index, value] : llvm::enumerate(end.getOperands())) {
+      std::string name = end.getResultName(index);
+      StringRef text = name;
+      if (!text.consume_front("grad ") || !parameters.contains(text)) {
         kept.push_back(value);
-        keptNames.push_back(name);
+        keptNames.push_back(builder.getStringAttr(name));
         continue;
       }
       addUpdate(builder, parameters.lookup(text), value, spec);

@@ -87,7 +87,9 @@ private:
     };
 
     SmallVector<Value> results(end.getOperands());
-    SmallVector<Attribute> names(end.getNamesAttr().getValue());
+    SmallVector<Attribute> names;
+    for (unsigned index = 0; index < end.getNumOperands(); ++index)
+      names.push_back(builder.getStringAttr(end.getResultName(index)));
     llvm::DenseMap<Operation *, Value> parameterGradients;
     for (Operation *op : llvm::reverse(path)) {
       if (isa<ReturnOp>(op))

@@ -84,12 +84,14 @@ private:
     }
     for (auto [dim, axes] : llvm::enumerate(llvm::zip_equal(present.getDims(), needed.getDims()))) {
       auto [from, to] = axes;
-      if (from == to)
-        continue;
-      if (!from.empty())
+      if (from != to && !from.empty())
         current = builder.create<AllGatherOp>(location, scaled(current, dim, mesh.sizeOf(from.str()), 1), current, from,
                                               builder.getI64IntegerAttr(dim), place);
-      if (!to.empty())
+    }
+    // Only now, when no other dimension is cut over the same axis any more.
+    for (auto [dim, axes] : llvm::enumerate(llvm::zip_equal(present.getDims(), needed.getDims()))) {
+      auto [from, to] = axes;
+      if (from != to && !to.empty())
         current = builder.create<SliceShardOp>(location, scaled(current, dim, 1, mesh.sizeOf(to.str())), current, to,
                                                builder.getI64IntegerAttr(dim), place);
     }

@@ -52,8 +52,8 @@ public:
       for (auto [from, to] : llvm::zip_equal(op.getResults(), clone->getResults()))
         here[{from.getAsOpaquePointer(), spot}] = to;
     }
-    for (auto [value, name] : llvm::zip_equal(graph.getReturn().getOperands(), graph.getReturn().getNamesAttr()))
-      addResult(value, cast<StringAttr>(name).getValue());
+    for (auto [index, value] : llvm::enumerate(graph.getReturn().getOperands()))
+      addResult(value, graph.getReturn().getResultName(index));
     for (auto &[spot, chunk] : chunks)
       close(chunk);
     graph.erase();
@@ -199,8 +199,8 @@ private:
     llvm::StringMap<int> used;
     for (BlockArgument argument : graph.getBody().getArguments())
       used[graph.getInputName(argument.getArgNumber())] = 1;
-    for (Attribute name : graph.getReturn().getNamesAttr())
-      used[cast<StringAttr>(name).getValue()] = 1;
+    for (unsigned index = 0; index < graph.getReturn().getNumOperands(); ++index)
+      used[graph.getReturn().getResultName(index)] = 1;
     for (Operation &op : graph.getBody().front())
       for (Value result : op.getResults()) {
         std::string name = (getPlace(&op).getLabel().getValue() + "/" + op.getName().stripDialect()).str();

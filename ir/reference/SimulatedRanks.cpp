@@ -10,8 +10,7 @@ using namespace mlir;
 
 namespace dg::ir {
 
-//===- Results
-//------------------------------------------------------------------------------------------------------===//
+//===- Results ---------------------------------------------------------------------------------------------------===//
 
 std::optional<double> StepResults::total(StringRef name) const {
   std::optional<double> sum;
@@ -42,8 +41,7 @@ std::optional<HostTensor> StepResults::rows(StringRef name, int64_t numSamples, 
   return all;
 }
 
-//===- Parameters
-//---------------------------------------------------------------------------------------------------===//
+//===- Parameters ------------------------------------------------------------------------------------------------===//
 
 SimulatedRanks::SimulatedRanks(ModuleOp module, SimulatedMesh mesh, ParameterStore parameters, Precision precision)
     : module(module), mesh(mesh), initial(std::move(parameters)), precision(precision) {}

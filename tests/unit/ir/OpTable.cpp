@@ -113,8 +113,7 @@ const std::vector<OpSpec> &opTable() {
   return table;
 }
 
-//===- Instances
-//----------------------------------------------------------------------------------------------------===//
+//===- Instances -------------------------------------------------------------------------------------------------===//
 
 namespace {
 
@@ -230,8 +229,7 @@ TensorMap OpInstance::inputs() {
   return map;
 }
 
-//===- Modules
-//------------------------------------------------------------------------------------------------------===//
+//===- Modules ---------------------------------------------------------------------------------------------------===//
 
 OwningOpRef<ModuleOp> parse(MLIRContext &context, const std::string &text) {
   return parseSourceString<ModuleOp>(text, ParserConfig(&context));

@@ -277,6 +277,19 @@ TEST(PlanMemoryTest, OutputsAreKept) {
   EXPECT_TRUE(status) << status.message();
 }
 
+// Each micro-batch of inference has its own results, and they stay until the step ends.
+TEST(PlanMemoryTest, OutputsOfEveryMicrobatchAreKept) {
+  plan::Plan plan = makeChain(3, 5);
+  plan.programs[0].outputs = {{"y", {1}}, {"z", {5}}};
+  complete(plan, "1f1b");
+  EXPECT_EQ(plan.values[1].slots, 3u);
+  EXPECT_EQ(plan.values[5].slots, 3u);
+  EXPECT_EQ(plan.values[2].slots, 1u);
+  checkNothingOverlaps(plan);
+  Status status = plan::verify(plan);
+  EXPECT_TRUE(status) << status.message();
+}
+
 // A value of no bytes has a place and no hazards.
 TEST(PlanMemoryTest, EmptyValuesNeedNothing) {
   PlanSketch sketch(1);
