@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/passes/SplitCases.h"
+
+#include "ir/Families.h"
+#include "passes/Mesh.h"
+#include "tests/unit/ir/OpTable.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+
+namespace dg::passes::test {
+
+static ModelCase makeCase(std::string spec, std::string optimizer, int64_t batch, int64_t indexBound, size_t numSteps) {
+  return {std::move(spec),
+          {.optimizer = std::move(optimizer),
+           .sampleCounts = std::vector<int64_t>(numSteps, batch),
+           .indexBound = indexBound}};
+}
+
+ModelCase mlpCase(size_t numSteps) { return makeCase("mlp:10-20-1", "sgd:lr=0.05", 12, 1, numSteps); }
+ModelCase wideCase(size_t numSteps) { return makeCase("mlp:16-24-24-10", "adam:lr=0.003", 12, 10, numSteps); }
+ModelCase lenetCase(size_t numSteps) { return makeCase("lenet", "sgd:lr=0.01,momentum=0.5", 4, 10, numSteps); }
+ModelCase gptCase(size_t numSteps) {
+  return makeCase("gpt:layers=2,hidden=16,heads=2,seq=8,vocab=32", "adamw:lr=0.001", 4, 32, numSteps);
+}
+
+std::vector<std::string> allMeshes() {
+  return {"data=2", "tensor=2", "pipe=2", "pipe=3", "data=2,pipe=2", "data=2,tensor=2,pipe=2"};
+}
+
+void expectEqualOnMeshes(const ModelCase &model, const std::vector<std::string> &meshes,
+                         const std::vector<int64_t> &microbatches) {
+  std::unique_ptr<MLIRContext> context = ir::test::makeContext();
+  FailureOr<OwningOpRef<ModuleOp>> module = ir::buildFamily(model.spec, *context);
+  ASSERT_TRUE(succeeded(module));
+  Attempt whole = trainWhole(**module, model.training);
+  ASSERT_TRUE(whole.outcome) << whole.error;
+  int64_t batch = *llvm::max_element(model.training.sampleCounts);
+  for (const std::string &mesh : meshes)
+    for (int64_t count : microbatches) {
+      if (batch < count * parseMesh(mesh)->sizeOf("data"))
+        continue;
+      SCOPED_TRACE(model.spec + " on '" + mesh + "' with " + std::to_string(count) + " micro-batches");
+      Attempt split = splitAndTrain(**module, model.training, {mesh, count});
+      ASSERT_TRUE(split.outcome) << split.error;
+      EXPECT_EQ(firstDifference(*whole.outcome, *split.outcome, 1e-9), "");
+    }
+}
+
+} // namespace dg::passes::test

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The models and meshes of the equivalence suites, and the comparison over all of them.
+#pragma once
+
+#include "tests/unit/passes/SplitComparison.h"
+
+namespace dg::passes::test {
+
+struct ModelCase {
+  std::string spec; ///< of a family
+  Training training;
+};
+
+/// Regression 10-20-1, batch 12, SGD.
+ModelCase mlpCase(size_t numSteps);
+/// 16-24-24-10, batch 12, Adam.
+ModelCase wideCase(size_t numSteps);
+/// The convolution net, batch 4, momentum.
+ModelCase lenetCase(size_t numSteps);
+/// Two layers of width 16, batch 4, AdamW.
+ModelCase gptCase(size_t numSteps);
+
+/// Each axis alone and together.
+std::vector<std::string> allMeshes();
+
+/// Expects that the split program trains as the whole one does, within 1e-9, on each mesh with each number of
+/// micro-batches for which each data rank has a sample.
+void expectEqualOnMeshes(const ModelCase &model, const std::vector<std::string> &meshes,
+                         const std::vector<int64_t> &microbatches = {1, 2, 4});
+
+} // namespace dg::passes::test

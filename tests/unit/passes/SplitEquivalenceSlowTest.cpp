@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves what SplitEquivalenceTest does for the model whose hundred steps take minutes in the reference executor.
+#include "tests/unit/passes/SplitCases.h"
+
+#include <gtest/gtest.h>
+
+using namespace dg::passes::test;
+
+namespace {
+
+TEST(SplitEquivalenceSlow, Lenet) { expectEqualOnMeshes(lenetCase(100), allMeshes()); }
+
+} // namespace
