@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves on random models, meshes, batches and micro-batches that a split program trains as the whole one does, or that
+// a pass refuses the mesh in words. DG_TEST_SEED and DG_TEST_CASES choose other ones and more.
+#include "tests/unit/ir/OpTable.h"
+#include "tests/unit/passes/RandomModel.h"
+#include "tests/unit/passes/SplitComparison.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace dg::passes::test;
+
+namespace {
+
+constexpr int defaultNumCases = 30;
+
+struct RandomCase {
+  RandomModel model;
+  Training training;
+  Split split;
+};
+
+RandomCase drawCase(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  auto pick = [&](auto... choices) {
+    std::common_type_t<decltype(choices)...> all[] = {choices...};
+    return all[random() % sizeof...(choices)];
+  };
+  RandomCase drawn;
+  drawn.model = drawModel(random);
+  int64_t data = pick(1, 1, 2, 3, 4), tensor = pick(1, 1, 2, 3, 4), pipe = pick(1, 1, 2, 3, 4);
+  drawn.split.mesh =
+      "data=" + std::to_string(data) + ",tensor=" + std::to_string(tensor) + ",pipe=" + std::to_string(pipe);
+  drawn.split.microbatches = pick(1, 1, 2, 3, 4);
+  int64_t batch = data * drawn.split.microbatches + pick(0, 1, 2, 3, 5);
+  drawn.training.sampleCounts = {batch, batch, 1 + int64_t(random() % uint64_t(batch)), batch};
+  drawn.training.numEvaluated = 1 + int64_t(random() % uint64_t(batch));
+  drawn.training.optimizer = pick("sgd:lr=0.05", "sgd:lr=0.05,momentum=0.9,nesterov=1,weight_decay=0.01",
+                                  "adam:lr=0.003,eps=1e-4", "adamw:lr=0.003,eps=1e-4");
+  drawn.training.indexBound = drawn.model.indexBound;
+  drawn.training.seed = seed;
+  return drawn;
+}
+
+TEST(SplitProperty, RandomModels) {
+  uint64_t seed = dg::ir::test::suiteSeed();
+  const char *text = std::getenv("DG_TEST_CASES");
+  int numCases = text ? std::atoi(text) : defaultNumCases, numRejected = 0;
+  for (int index = 0; index < numCases; ++index) {
+    RandomCase drawn = drawCase(seed + uint64_t(index));
+    SCOPED_TRACE("DG_TEST_SEED=" + std::to_string(seed + uint64_t(index)) + " DG_TEST_CASES=1, " + drawn.split.mesh +
+                 ", micro-batches " + std::to_string(drawn.split.microbatches) + ", " + drawn.training.optimizer +
+                 ", batch " + std::to_string(drawn.training.sampleCounts[0]) + "\n" + drawn.model.text);
+    auto context = dg::ir::test::makeContext();
+    OwningOpRef<ModuleOp> model = dg::ir::test::parse(*context, drawn.model.text);
+    ASSERT_TRUE(model);
+    Attempt whole = trainWhole(*model, drawn.training);
+    if (!whole.outcome && isClearRejection(whole.error))
+      continue; // a model whose parameters all happen to be frozen
+    ASSERT_TRUE(whole.outcome) << whole.error;
+    Attempt split = splitAndTrain(*model, drawn.training, drawn.split);
+    if (split.outcome)
+      EXPECT_EQ(firstDifference(*whole.outcome, *split.outcome, 1e-10), "");
+    else
+      EXPECT_TRUE(isClearRejection(split.error)) << split.error;
+    numRejected += !split.outcome;
+  }
+  std::cout << numCases << " cases, " << numRejected << " of them refused in words\n";
+  EXPECT_LT(numRejected, numCases == 1 ? 2 : numCases) << "every case was refused: nothing was compared";
+}
+
+} // namespace
