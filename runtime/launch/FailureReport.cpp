@@ -53,10 +53,13 @@ int FailureReport::exitCode() const {
 }
 
 std::string describeProgress(ProgressLine &line, const LaunchOptions &options) {
-  std::string text = describePhase(line.phase.load(std::memory_order_relaxed));
+  uint32_t phase = line.phase.load(std::memory_order_relaxed);
+  std::string text = describePhase(phase);
   if (uint64_t step = line.step.load(std::memory_order_relaxed))
     text += fmt::format(", step {}", step);
-  if (uint32_t task = line.task.load(std::memory_order_relaxed))
+  // Between steps the line still names the last task, which is over.
+  bool isInStep = RankPhase(phase) == RankPhase::training || RankPhase(phase) == RankPhase::evaluating;
+  if (uint32_t task = line.task.load(std::memory_order_relaxed); task && isInStep)
     text +=
         fmt::format(", in task {}", options.describeTask ? options.describeTask(task - 1) : std::to_string(task - 1));
   if (int32_t peer = line.waitingFor.load(std::memory_order_relaxed))

@@ -35,11 +35,11 @@ struct Slot {
   uint32_t nextFree = none;
 };
 
-/// UCX writes its log to stdout, where the tool's own output stands. Its warnings speak of what the way out of a failed
-/// run leaves undone; who wants them sets UCX_LOG_LEVEL.
+/// UCX writes its log to stdout, where the tool's own output stands. Its errors come back as a status too, and after
+/// the death of a peer they would stand beside the one message of the run; who wants them sets UCX_LOG_LEVEL.
 ucs_log_func_rc_t logToStderr(const char *, unsigned, const char *, ucs_log_level_t level,
                               const ucs_log_component_config_t *config, const char *format, va_list arguments) {
-  if (level > config->log_level || (level > UCS_LOG_LEVEL_ERROR && !std::getenv("UCX_LOG_LEVEL")))
+  if (level > config->log_level || (level > UCS_LOG_LEVEL_FATAL && !std::getenv("UCX_LOG_LEVEL")))
     return UCS_LOG_FUNC_RC_STOP;
   char text[1024];
   std::vsnprintf(text, sizeof text, format, arguments);
@@ -66,8 +66,11 @@ void prepareProcess() {
 }
 
 Status ucxError(int64_t rank, const char *what, ucs_status_t status) {
-  return Status::error(ErrorKind::runFailed, "rank {}: UCX could not {}: {}; check that /dev/shm has space", rank, what,
-                       ucs_status_string(status));
+  return Status::error(
+      ErrorKind::runFailed,
+      "rank {}: UCX could not {}: {}; check that /dev/shm has space, or set UCX_LOG_LEVEL=error to see UCX's own "
+      "messages",
+      rank, what, ucs_status_string(status));
 }
 
 class UcxTransport final : public Transport {

@@ -23,6 +23,7 @@ class FullDiskTest(runs.JobTest):
         failed = self.run_job(job, *data, *length, *checkpoint, "--resume", code=1, **limits)
         print(failed.err.strip(), flush=True)
         self.assertIn("step-000004", failed.err)
+        self.assertIn("failed while writing a checkpoint, step 4: ", failed.err)
         self.assertRegex(failed.err, message)
         self.assertEqual(sorted(os.listdir(folder)), ["step-000002"], "a half-written checkpoint stays")
         self.assertTrue(self.checkpoint_files(folder) == good, "the previous checkpoint was altered")
