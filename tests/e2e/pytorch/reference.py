@@ -9,6 +9,7 @@ trained too, and then the data starts again. Written are the loss of every step 
         --optimizer sgd:lr=0.01 --losses losses.json --gradients gradients.safetensors
 """
 import argparse
+import functools
 import json
 import sys
 
@@ -49,31 +50,28 @@ def lenet(p, x, y):
     return F.nll_loss(F.log_softmax(linear(p, "fc2", x), dim=1), y)
 
 
-GPT_HEADS = 6
-
-
 def layer_norm(p, name, x):
     return F.layer_norm(x, x.shape[-1:], p[name + ".weight"], p[name + ".bias"], eps=1e-5)
 
 
-def attention(p, name, x):
+def attention(p, name, x, num_heads=6):
     batch, tokens, width = x.shape
 
     def heads(which):
-        return linear(p, f"{name}.{which}", x).view(batch, tokens, GPT_HEADS, -1).transpose(1, 2)
+        return linear(p, f"{name}.{which}", x).view(batch, tokens, num_heads, -1).transpose(1, 2)
 
     q, k, v = heads("q"), heads("k"), heads("v")
-    scores = q @ k.transpose(-1, -2) * (width // GPT_HEADS) ** -0.5
+    scores = q @ k.transpose(-1, -2) * (width // num_heads) ** -0.5
     future = torch.ones(tokens, tokens, dtype=torch.bool).triu(1)
     weights = torch.softmax(scores.masked_fill(future, float("-inf")), dim=-1)
     return linear(p, name + ".o", (weights @ v).transpose(1, 2).reshape(batch, tokens, width))
 
 
-def gpt(p, x, y):
+def gpt(p, x, y, num_heads=6):
     h = F.embedding(x, p["embed.weight"]) + p["pos.weight"][: x.shape[1]]
     for n in range(count_blocks(p)):
         block = f"blocks.{n}"
-        h = h + attention(p, block + ".attn", layer_norm(p, block + ".ln1", h))
+        h = h + attention(p, block + ".attn", layer_norm(p, block + ".ln1", h), num_heads)
         up = linear(p, block + ".mlp.up", layer_norm(p, block + ".ln2", h))
         h = h + linear(p, block + ".mlp.down", F.gelu(up, approximate="tanh"))
     logits = linear(p, "head", layer_norm(p, "ln", h))
@@ -120,6 +118,8 @@ MODELS = {
         False,
     ),
     "gpt": (gpt, gpt_shapes(), True),
+    # dgc's family gpt:layers=2,hidden=64,heads=2,seq=32,vocab=256
+    "gpt_small": (functools.partial(gpt, num_heads=2), gpt_shapes(2, 64, 32, 256), True),
 }
 
 
@@ -209,8 +209,10 @@ def write_random_case(model, directory, samples, seed):
         weights[name] = torch.from_numpy(values.astype(np.float32))
     save_file(weights, f"{directory}/init.safetensors")
     inputs = {"mlp": (10,), "lenet": (1, 28, 28), "wide_mlp": (784,)}
-    if model == "gpt":
-        x, y = generator.integers(0, 8192, (2, samples, 256), dtype=np.int32)
+    if model.startswith("gpt"):
+        shapes = MODELS[model][1]
+        vocabulary, tokens = shapes["embed.weight"][0], shapes["pos.weight"][0]
+        x, y = generator.integers(0, vocabulary, (2, samples, tokens), dtype=np.int32)
     else:
         x = generator.standard_normal((samples, *inputs[model])).astype(np.float32)
         y = generator.integers(0, 10, samples, dtype=np.int32)
