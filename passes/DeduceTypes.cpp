@@ -69,6 +69,8 @@ private:
         continue;
       }
       auto inference = dyn_cast<InferTypeOpInterface>(op);
+      if (!inference && llvm::any_of(op.getResultTypes(), isAny))
+        return op.emitOpError("comes only from the compiler's own split phase: a model cannot contain it");
       if (!inference)
         continue;
       SmallVector<Type> types;

@@ -105,6 +105,13 @@ Result<BatchPlan> planBatch(const CompileOptions &options, const plan::Mesh &mes
   return plan;
 }
 
+/// A model may hold graphs for other purposes.
+void keepOnly(mlir::ModuleOp module, ir::GraphOp wanted) {
+  for (auto graph : llvm::make_early_inc_range(module.getOps<ir::GraphOp>()))
+    if (graph != wanted)
+      graph.erase();
+}
+
 /// Finds what to build and gives its graph the name that the pipeline expects.
 mlir::FailureOr<bool> chooseProgram(mlir::ModuleOp module, CompileOptions::Purpose purpose) {
   auto loss = module.lookupSymbol<ir::GraphOp>("loss");
@@ -113,6 +120,7 @@ mlir::FailureOr<bool> chooseProgram(mlir::ModuleOp module, CompileOptions::Purpo
   if (isTraining) {
     if (!loss)
       return module.emitError("has no graph @loss: training needs one that returns the loss"), mlir::failure();
+    keepOnly(module, loss);
     return true;
   }
   auto forward = module.lookupSymbol<ir::GraphOp>("forward");
@@ -126,17 +134,7 @@ mlir::FailureOr<bool> chooseProgram(mlir::ModuleOp module, CompileOptions::Purpo
                                       : ", expected dg.graph @forward, which returns the results of --infer");
   }
   forward.setSymName("infer");
-  if (loss)
-    loss.erase();
-  if (!forward.getReturn().getNames()) {
-    llvm::SmallVector<mlir::Attribute> names;
-    mlir::Builder builder(module.getContext());
-    for (auto [index, value] : llvm::enumerate(forward.getReturn().getOperands())) {
-      llvm::StringRef label = value.getDefiningOp() ? ir::getPlace(value.getDefiningOp()).getLabel().getValue() : "";
-      names.push_back(builder.getStringAttr(label.empty() ? "y" + std::to_string(index) : label.str()));
-    }
-    forward.getReturn().setNamesAttr(builder.getArrayAttr(names));
-  }
+  keepOnly(module, forward);
   return false;
 }
 

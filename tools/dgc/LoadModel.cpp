@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgc/LoadModel.h"
 
-#include "ir/Dialect.h"
 #include "ir/Families.h"
 
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -65,25 +63,6 @@ static mlir::LogicalResult checkText(const std::string &path, llvm::StringRef te
   return mlir::failure();
 }
 
-/// MLIR keeps attributes that it does not know, so a misspelt one would change nothing and say nothing.
-static mlir::LogicalResult checkAttributes(mlir::ModuleOp module) {
-  mlir::WalkResult result = module.walk([](mlir::Operation *op) {
-    for (mlir::NamedAttribute attribute : op->getDiscardableAttrs()) {
-      if (!llvm::isa<ir::DGDialect>(op->getDialect()) || attribute.getName().strref().contains('.'))
-        continue;
-      llvm::SmallVector<llvm::StringRef> known;
-      for (mlir::StringAttr name : op->getName().getAttributeNames())
-        if (name != "place")
-          known.push_back(name);
-      op->emitOpError() << "has no attribute '" << attribute.getName().strref() << "', expected "
-                        << (known.empty() ? "none" : llvm::join(known, ", ")) << ": correct its name or remove it";
-      return mlir::WalkResult::interrupt();
-    }
-    return mlir::WalkResult::advance();
-  });
-  return mlir::failure(result.wasInterrupted());
-}
-
 mlir::OwningOpRef<mlir::ModuleOp> loadFamily(const std::string &spec, mlir::MLIRContext &context) {
   // A spec has no line and column.
   mlir::ScopedDiagnosticHandler handler(
@@ -104,10 +83,7 @@ mlir::OwningOpRef<mlir::ModuleOp> loadModel(const std::string &path, mlir::MLIRC
     return nullptr;
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
-  auto module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
-  if (module && failed(checkAttributes(*module)))
-    return nullptr;
-  return module;
+  return mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
 }
 
 } // namespace dg::tools

@@ -12,8 +12,8 @@ namespace dg::tools {
 /// Builds the family that `spec` names. Null on failure, after one line on stderr.
 mlir::OwningOpRef<mlir::ModuleOp> loadFamily(const std::string &spec, mlir::MLIRContext &context);
 
-/// Parses .mlir or .mlirbc; attributes that an op does not have are errors. Null on failure, after a diagnostic on
-/// stderr.
+/// Parses .mlir or .mlirbc; noise and brackets nested without end are refused before MLIR sees them. Null on failure,
+/// after a diagnostic on stderr.
 mlir::OwningOpRef<mlir::ModuleOp> loadModel(const std::string &path, mlir::MLIRContext &context);
 
 } // namespace dg::tools
