@@ -69,8 +69,10 @@ Status RankSession::connect() {
   auto made = makeUcxTransport(context.rank(), context.numRanks(), [this](const std::string &mine) {
     return context.allGather(mine, deadlineIn(assignment.timeout));
   });
-  if (!made)
+  if (!made) {
+    hasPeerFailed = true; // most often a rank that died while this one mapped its memory
     return made.status();
+  }
   transport = std::move(*made);
   return Status::ok();
 }
@@ -107,7 +109,10 @@ Result<int> RankSession::work() {
   DG_RETURN_IF_ERROR(connect());
   DG_RETURN_IF_ERROR(makeExecutor());
   // No rank starts a step, with its deadlines, before every rank is ready.
-  DG_RETURN_IF_ERROR(context.barrier(deadlineIn(std::max(longestMeeting, assignment.timeout))));
+  if (Status ready = context.barrier(deadlineIn(std::max(longestMeeting, assignment.timeout))); !ready) {
+    hasPeerFailed = true;
+    return ready;
+  }
   std::unique_ptr<Reporter> reporter = makeReporter();
   RankRun run{plan, context.rank(), *executor, *reporter};
   run.transport = transport.get();

@@ -36,10 +36,11 @@ struct Slot {
 };
 
 /// UCX writes its log to stdout, where the tool's own output stands. Its errors come back as a status too, and after
-/// the death of a peer they would stand beside the one message of the run; who wants them sets UCX_LOG_LEVEL.
+/// the death of a peer, which it calls fatal, they would stand beside the one message of the run; who wants them sets
+/// UCX_LOG_LEVEL.
 ucs_log_func_rc_t logToStderr(const char *, unsigned, const char *, ucs_log_level_t level,
                               const ucs_log_component_config_t *config, const char *format, va_list arguments) {
-  if (level > config->log_level || (level > UCS_LOG_LEVEL_FATAL && !std::getenv("UCX_LOG_LEVEL")))
+  if (level > config->log_level || !std::getenv("UCX_LOG_LEVEL"))
     return UCS_LOG_FUNC_RC_STOP;
   char text[1024];
   std::vsnprintf(text, sizeof text, format, arguments);
