@@ -122,7 +122,9 @@ static const std::map<std::string, ElementType, std::less<>> &npyTypes() {
 }
 
 Result<Tensor> readNpy(const std::string &where, std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
-  auto damaged = [&](const std::string &what) { return Status::error(ErrorKind::badInput, "{}: {}", where, what); };
+  auto damaged = [&](const std::string &what) {
+    return Status::error(ErrorKind::badInput, "{}: {}; copy it again, or write it with numpy.save", where, what);
+  };
   if (bytes.size() < 10 || std::memcmp(bytes.data(), "\x93NUMPY", 6) != 0)
     return damaged("not an .npy file (its first bytes are not \\x93NUMPY)");
   unsigned version = unsigned(bytes[6]);
