@@ -14,8 +14,9 @@ import sys
 import tempfile
 import time
 
-import rows_dgc
-import rows_dgrun
+sys.dont_write_bytecode = True  # the folder of the sources stays as it is
+import rows_dgc  # noqa: E402
+import rows_dgrun  # noqa: E402
 
 TIMEOUT_SECONDS = 20
 MESSAGE = re.compile(r"^(dgc: error: |dgrun: |\S.*?: error: )", re.MULTILINE)
