@@ -74,13 +74,17 @@ public:
   }
 
 private:
-  /// Returns and updates: results leave the graph whole, new values lie as their parameter does.
+  /// Returns and updates: results leave the graph whole, but rows of an inference stay on the rank whose samples they
+  /// belong to; new values lie as their parameter does.
   void assignWithoutRule(Operation *op) {
     SmallVector<ShardingAttr> all;
     for (Value operand : op->getOperands()) {
       ShardingAttr needed = wholeSharding(context, tensorOf(operand).getRank());
       if (auto update = dyn_cast<UpdateOp>(op))
         needed = parameters.lookup(update.getParam());
+      ShardingAttr present = shardings.lookup(operand);
+      if (graph.getSymName() == "infer" && present && !present.getDims().empty() && present.getDims()[0] == "data")
+        needed = inputSharding(tensorOf(operand), mesh);
       all.push_back(needed);
     }
     setPlace(op, withShardings(getPlace(op), all));
@@ -123,7 +127,8 @@ private:
     setPlace(op, withShardings(getPlace(op), all));
   }
 
-  /// The factor along which most bytes of the operands are cut over the axis already.
+  /// The factor along which most bytes of the operands are cut over the axis already. An update is cut as its parameter
+  /// is, whatever the gradient, so that no parameter travels.
   std::optional<int32_t> vote(ShardingRuleOp op, const ShardingRule &rule, const FactorAxes &axes,
                               const plan::MeshAxis &axis) {
     SmallVector<double> votes(rule.factorSizes.size(), 0);
@@ -131,9 +136,11 @@ private:
       auto known = shardings.find(operand);
       if (known == shardings.end())
         continue;
+      bool isUpdated = getPlace(op).getPhase() == Phase::update && operand.getDefiningOp<ParameterOp>();
+      double weight = isUpdated ? std::numeric_limits<double>::infinity() : bytesOf(operand);
       for (auto [cut, factors] : llvm::zip_equal(known->second.getDims(), dims))
         if (cut == axis.name && !factors.empty() && canCut(rule, axes, factors.front(), axis.size))
-          votes[factors.front()] += bytesOf(operand);
+          votes[factors.front()] += weight;
     }
     auto best = std::max_element(votes.begin(), votes.end());
     if (best == votes.end() || *best == 0)

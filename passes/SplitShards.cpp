@@ -59,20 +59,21 @@ private:
     ShardingAttr present = lie.lookup(value);
     if (present == needed)
       return value;
-    Value &cached = made[{value, needed}];
+    Operation *producer = value.getDefiningOp();
+    bool isUpdate = getPlace(user).getPhase() == Phase::update;
+    // An update reads its parameter itself: what a forward op made of it would come once for each micro-batch.
+    Value &cached = made[{value, needed, isUpdate && isa_and_present<ParameterOp>(producer)}];
     if (cached)
       return cached;
 
     // The change belongs to the op that made the value, so that it is on its stage; sums over a whole step to the
-    // update.
+    // update. Results of inference belong to their micro-batch.
     OpBuilder builder(user);
-    Operation *producer = value.getDefiningOp();
     PlaceAttr place = withShardings(getPlace(producer ? producer : user), {});
-    bool isStepEnd =
-        getPlace(user).getPhase() == Phase::update || (isa<ReturnOp>(user) && !present.getPartial().empty());
-    if (isStepEnd)
+    bool isTotal = isa<ReturnOp>(user) && !present.getPartial().empty() && graph.getSymName() != "infer";
+    if (isUpdate || isTotal)
       place = withOrigin(place, place.getOrigin(), Phase::update);
-    if (getPlace(user).getPhase() == Phase::update)
+    if (isUpdate)
       place = withLabel(place, getPlace(user).getLabel());
 
     Location location = value.getLoc();
@@ -112,10 +113,9 @@ private:
   struct Need {
     Value value;
     ShardingAttr sharding;
-    bool operator<(const Need &other) const {
-      return std::make_pair(value.getAsOpaquePointer(), sharding.getAsOpaquePointer()) <
-             std::make_pair(other.value.getAsOpaquePointer(), other.sharding.getAsOpaquePointer());
-    }
+    bool isOwnRead; ///< of a parameter, by its update
+    auto key() const { return std::make_tuple(value.getAsOpaquePointer(), sharding.getAsOpaquePointer(), isOwnRead); }
+    bool operator<(const Need &other) const { return key() < other.key(); }
   };
   std::map<Need, Value> made;
 };

@@ -66,3 +66,11 @@ dg.graph @eval() typed {
   %r = dg.relu %w1 : (tensor<10x6xf32>) -> tensor<10x6xf32>
   dg.return %r {names = ["r"]} : (tensor<10x6xf32>) -> ()
 }
+
+// Rows of an inference stay where their samples are.
+// DATA-LABEL: dg.graph @infer(
+// DATA: dg.return {{.*}}shardings = <["data", ""], []>
+dg.graph @infer(%x: tensor<8x6xf32>) typed {
+  %r = dg.relu %x : (tensor<8x6xf32>) -> tensor<8x6xf32>
+  dg.return %r {names = ["r"]} : (tensor<8x6xf32>) -> ()
+}

@@ -84,3 +84,39 @@ dg.graph @train(%x: tensor<8x6xf32>) typed {
   // CHECK-NEXT: dg.return
   dg.return %l {names = ["loss"], place = #dg.place<shardings = <[], []>>} : (tensor<f32>) -> ()
 }
+
+// -----
+
+// A cut that moves from dimension 1 to dimension 0 is gathered first too: pieces of different rows do not fit together.
+// CHECK-LABEL: dg.graph @turn(
+dg.graph @turn(%x: tensor<8x6xf32>) typed {
+  // CHECK: %[[H:.+]] = dg.relu
+  // CHECK-NEXT: %[[G:.+]] = dg.all_gather %[[H]] {axis = "tensor", dim = 1 : i64{{.*}} -> tensor<8x6xf32>
+  // CHECK-NEXT: %[[C:.+]] = dg.slice_shard %[[G]] {axis = "tensor", dim = 0 : i64{{.*}} -> tensor<4x6xf32>
+  %h = dg.relu %x {place = #dg.place<shardings = <["", "tensor"], []>, <["", "tensor"], []>>} : (tensor<8x6xf32>) -> tensor<8x6xf32>
+  %t = dg.gelu %h {place = #dg.place<shardings = <["tensor", ""], []>, <["tensor", ""], []>>} : (tensor<8x6xf32>) -> tensor<8x6xf32>
+  dg.return %t {names = ["t"], place = #dg.place<shardings = <["tensor", ""], []>>} : (tensor<8x6xf32>) -> ()
+}
+
+// -----
+
+// An update reads its parameter itself, though a forward op already has the same slice of it; and a sum that inference
+// returns belongs to its micro-batch, not to the end of a step.
+// CHECK-LABEL: dg.graph @train(
+dg.graph @train(%g: tensor<6xf32>) typed {
+  // CHECK: %[[B:.+]] = dg.parameter "b"
+  %b = dg.parameter "b" tensor<6xf32> uniform 0.5 {place = #dg.place<origin = 0, stage = 0, shardings = <[""], []>>} : tensor<6xf32>
+  // CHECK: dg.slice_shard %[[B]] {{.*}}place = #dg.place<origin = 0, stage = 0>
+  %r = dg.relu %b {place = #dg.place<origin = 1, stage = 0, shardings = <["tensor"], []>, <["tensor"], []>>} : (tensor<6xf32>) -> tensor<6xf32>
+  // CHECK: %[[OWN:.+]] = dg.slice_shard %[[B]] {{.*}}phase = update
+  // CHECK: dg.sgd %[[OWN]], %[[OWN]]
+  %n = dg.sgd %b, %b {place = #dg.place<label = "b", origin = 0, phase = update, stage = 0, shardings = <["tensor"], []>, <["tensor"], []>, <["tensor"], []>>} : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+  dg.update %n {param = "b", place = #dg.place<label = "b", origin = 0, phase = update, stage = 0, shardings = <[""], []>>} : (tensor<6xf32>) -> ()
+  dg.return %r {names = ["r"], place = #dg.place<shardings = <["tensor"], []>>} : (tensor<6xf32>) -> ()
+}
+// CHECK-LABEL: dg.graph @infer(
+dg.graph @infer(%x: tensor<8x6xf32>) typed {
+  %s = dg.reduce_sum %x {dims = array<i64: 1>, place = #dg.place<label = "s", origin = 0, stage = 0, shardings = <["data", "tensor"], []>, <["data"], ["tensor"]>>} : (tensor<8x6xf32>) -> tensor<8xf32>
+  // CHECK: dg.all_reduce {{.*}}place = #dg.place<label = "s", origin = 0, stage = 0>
+  dg.return %s {names = ["s"], place = #dg.place<shardings = <["data"], []>>} : (tensor<8xf32>) -> ()
+}

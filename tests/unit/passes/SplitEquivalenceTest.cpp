@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that a split program trains as the whole one does: each loss, each parameter at the end and the evaluation, in
 // f64 on simulated ranks, for the four kinds of model, over data, tensor and pipe, with and without micro-batches.
+#include "passes/Pipeline.h"
+#include "tests/unit/ir/OpTable.h"
 #include "tests/unit/passes/SplitCases.h"
 
 #include <gtest/gtest.h>
@@ -27,6 +29,50 @@ TEST(SplitEquivalence, LastBatchIsSmaller) {
   model.training.sampleCounts = {12, 12, 5, 12, 12, 1, 12, 7};
   model.training.numEvaluated = 3;
   expectEqualOnMeshes(model, {"", "data=4", "pipe=2", "data=2,tensor=2,pipe=2"}, {1, 2, 4});
+}
+
+TEST(SplitEquivalence, Inference) {
+  // The last product is a sum over tensor that no bias follows: it must not wait for the end of the step.
+  constexpr const char *text = R"(
+    dg.graph @infer(%x: tensor<?x4xf32>) {
+      %w1 = dg.parameter "w1" tensor<6x4xf32> uniform 0.5
+      %w2 = dg.parameter "w2" tensor<2x6xf32> uniform 0.5
+      %h = dg.linear %x, %w1
+      %r = dg.relu %h
+      %p = dg.linear %r, %w2
+      dg.return %p {names = ["p"]}
+    })";
+  constexpr int64_t numSamples = 10;
+  auto context = dg::ir::test::makeContext();
+  mlir::OwningOpRef<mlir::ModuleOp> model = dg::ir::test::parse(*context, text);
+  ASSERT_TRUE(model);
+  std::mt19937_64 random(1);
+  dg::ir::TensorMap inputs{{"x", dg::ir::test::randomTensor({numSamples, 4}, random)}};
+  std::optional<dg::ir::HostTensor> whole;
+  for (int64_t data : {1, 2, 4})
+    for (int64_t tensor : {1, 2})
+      for (int64_t pipe : {1, 2})
+        for (int64_t microbatches : {1, 2}) {
+          dg::passes::PipelineOptions options;
+          options.mesh =
+              "data=" + std::to_string(data) + ",tensor=" + std::to_string(tensor) + ",pipe=" + std::to_string(pipe);
+          SCOPED_TRACE(options.mesh + " with " + std::to_string(microbatches) + " micro-batches");
+          options.batch = (numSamples + data * microbatches - 1) / (data * microbatches) * data;
+          options.microbatches = microbatches;
+          options.isTraining = false;
+          mlir::OwningOpRef<mlir::ModuleOp> chunks = model->clone();
+          mlir::PassManager manager(context.get());
+          dg::passes::buildPipeline(manager, options);
+          ASSERT_TRUE(succeeded(manager.run(*chunks)));
+          dg::ir::SimulatedRanks ranks(*chunks, {data, tensor}, dg::ir::ParameterStore(7));
+          auto results = ranks.run("infer", inputs, microbatches);
+          ASSERT_TRUE(succeeded(results));
+          auto rows = results->rows("p", numSamples, microbatches, {data, tensor});
+          ASSERT_TRUE(rows);
+          if (!whole) // the first mesh is one rank with one micro-batch
+            whole = rows;
+          EXPECT_LT(dg::ir::test::difference(*whole, *rows), 1e-12);
+        }
 }
 
 } // namespace

@@ -69,4 +69,36 @@ TEST(SplitProperty, RandomModels) {
   EXPECT_LT(numRejected, numCases == 1 ? 2 : numCases) << "every case was refused: nothing was compared";
 }
 
+TEST(SplitProperty, ParameterCutOtherwiseThanItsGradient) {
+  // The skip makes w2's gradient come cut by rows, while the weight itself is cut by columns: the update must follow
+  // the weight, and must not add it up over micro-batches.
+  constexpr const char *text = R"(
+    dg.graph @loss(%x: tensor<?x4xf32>, %y: tensor<?xi32>) {
+      %w1 = dg.parameter "w1" tensor<4x4xf32> uniform 0.4
+      %b1 = dg.parameter "b1" tensor<4xf32> uniform 0.2
+      %h1 = dg.linear %x, %w1, %b1
+      %s1 = dg.scale %h1 {factor = 0.7}
+      %w2 = dg.parameter "w2" tensor<4x4xf32> uniform 0.4
+      %h2 = dg.linear %s1, %w2
+      %r2 = dg.relu %h2
+      %sum = dg.add %r2, %s1
+      %w3 = dg.parameter "w3" tensor<4x4xf32> uniform 0.4
+      %b3 = dg.parameter "b3" tensor<4xf32> uniform 0.2
+      %h3 = dg.linear %sum, %w3, %b3
+      %loss = dg.cross_entropy %h3, %y
+      dg.return %loss
+    })";
+  auto context = dg::ir::test::makeContext();
+  OwningOpRef<ModuleOp> model = dg::ir::test::parse(*context, text);
+  ASSERT_TRUE(model);
+  Training training{.optimizer = "adam:lr=0.01", .sampleCounts = {8, 8, 5}, .indexBound = 4};
+  Attempt whole = trainWhole(*model, training);
+  ASSERT_TRUE(whole.outcome) << whole.error;
+  for (int64_t microbatches : {1, 2, 4}) {
+    Attempt split = splitAndTrain(*model, training, {"tensor=2", microbatches});
+    ASSERT_TRUE(split.outcome) << split.error;
+    EXPECT_EQ(firstDifference(*whole.outcome, *split.outcome, 1e-10), "");
+  }
+}
+
 } // namespace
