@@ -14,7 +14,7 @@ using plan::Phase;
 
 namespace {
 
-constexpr double boxWidth = 168, boxHeight = 46, pointsPerInch = 72, margin = 16;
+constexpr double boxWidth = 200, boxHeight = 46, pointsPerInch = 72, margin = 16;
 
 struct GraphDeleter {
   void operator()(Agraph_t *graph) const { agclose(graph); }

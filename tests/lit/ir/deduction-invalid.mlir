@@ -324,3 +324,20 @@ dg.graph @forward(%p: tensor<4xf32>, %g: tensor<5xf32>) {
   %y = dg.sgd %p, %g
   dg.return %y
 }
+
+// -----
+
+dg.graph @forward(%x: tensor<4x6xf32>) {
+  // expected-error@+1 {{'dg.transpose' op permutes 'tensor<4x6xf32>' by array<i64: 0, 2>, expected each of 0 to 1 once}}
+  %y = dg.transpose %x {permutation = array<i64: 0, 2>}
+  dg.return %y
+}
+
+// -----
+
+// What the split phase inserts has no place in a model.
+dg.graph @forward(%x: tensor<4x6xf32>) {
+  // expected-error@+1 {{'dg.all_reduce' op}}
+  %y = dg.all_reduce %x {axis = "data"}
+  dg.return %y
+}

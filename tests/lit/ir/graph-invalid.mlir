@@ -148,3 +148,62 @@ dg.graph @forward(%x: tensor<2xf32>) {
   %y = dg.relu %x {place = #dg.place<shardings = <[data], []>>}
   dg.return %y
 }
+
+// -----
+
+dg.graph @forward(%x: tensor<2xf32>) {
+  // expected-error@+1 {{attribute 'heads' failed to satisfy constraint: 64-bit signless integer attribute}}
+  %y = dg.attention %x, %x, %x {heads = "four"}
+  dg.return %y
+}
+
+// -----
+
+// A list is no array: it must not silently become a stride of 1.
+dg.graph @forward(%x: tensor<8x1x9x9xf32>) {
+  %k = dg.parameter "k" tensor<4x1x5x5xf32> uniform 0.3
+  // expected-error@+1 {{attribute 'strides' failed to satisfy constraint: i64 dense array attribute}}
+  %y = dg.conv2d %x, %k {strides = [2, 2]}
+  dg.return %y
+}
+
+// -----
+
+// An integer is no f64: it must not silently become the default.
+dg.graph @forward(%x: tensor<2xf32>) {
+  // expected-error@+1 {{attribute 'scale' failed to satisfy constraint: 64-bit float attribute}}
+  %y = dg.softmax %x {scale = 2}
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2xf32>) {
+  // expected-error@+1 {{has no attribute 'caussal'}}
+  %y = dg.softmax %x {caussal}
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2xf32>) {
+  // expected-error@+1 {{'dg.return' op}}
+  dg.return %x
+  dg.return %x
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2xf32>) {
+  // expected-error@+1 {{'dg.update' op}}
+  dg.update %x {param = "nobody"}
+  dg.return %x
+}
+
+// -----
+
+dg.graph @forward() {
+  // expected-error@+1 {{'dg.constant' op}}
+  %c = dg.constant {value = 1.0, type = f32}
+  dg.return %c
+}

@@ -130,7 +130,7 @@
       const item = draw(svg, 'g', { class: 'node ' + node.phase, tabindex: 0, role: 'button', transform: 'translate(' + (node.x - bw / 2) + ' ' + (node.y - bh / 2) + ')' });
       draw(item, 'rect', { class: 'body', width: bw, height: bh, rx: 8 });
       draw(item, 'rect', { width: 6, height: bh - 12, x: 6, y: 6, rx: 3, fill: colourOf(node.stage) });
-      draw(item, 'text', { x: 20, y: 19 }, shorten(node.title, 21));
+      draw(item, 'text', { x: 20, y: 19 }, shorten(node.title, 25));
       const parts = [node.ops.length === 1 ? '1 op' : node.ops.length + ' ops'];
       if (node.flops > 0) parts.push(countText(node.flops) + 'FLOP');
       if (plan.memory.length > 1) parts.push('stage ' + node.stage);
