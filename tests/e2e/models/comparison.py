@@ -65,10 +65,6 @@ class Comparison:
         raise SystemExit(1 if self.failures else 0)
 
 
-def tolerance_of_step(step):
-    return FIRST_LOSS if step == 0 else TEN_STEPS if step < 10 else HUNDRED_STEPS
-
-
 def scale_name(name):
     """The gradient whose largest element is the unit for this one: itself, but for the bias of attention keys.
 

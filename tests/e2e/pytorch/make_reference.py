@@ -2,7 +2,7 @@
 """Makes references/MODEL.json: what PyTorch gives from DG's initial weights and the data of ../models/model_cases.py.
 
 Kept are the losses of all steps and, for each gradient of step 0, its largest magnitude, its norm and 64 elements: the 32
-largest, and 32 at positions spread over all. Before it writes, it compares all elements with DG's and prints the deviations.
+largest, and 32 at positions spread over all. Then it compares all elements with DG's and prints the deviations.
 
     build/venv/bin/python tests/e2e/pytorch/make_reference.py build/release/bin [MODEL…]
 """
@@ -73,18 +73,6 @@ def make(commands, case):
     losses, gradients = train(case, weights, data, "f32", case.steps)
     exact_losses, exact_gradients = train(case, weights, data, "f64", 1)
 
-    found_losses = commands.losses(job, data, "--steps", case.steps)
-    found_gradients = dg_job.gradients_of(commands, case, data, [], job)
-    flat = {name: g.numpy().reshape(-1).tolist() for name, g in gradients.items()}
-    exact = {name: g.numpy().reshape(-1).tolist() for name, g in exact_gradients.items()}
-    result = comparison.Comparison()
-    result.check_training(f"{case.name} DG against PyTorch f32", found_losses, losses, case.steps)
-    result.check_gradients(f"{case.name} DG against PyTorch f32", found_gradients, flat)
-    result.check_losses(f"{case.name} DG against PyTorch f64", found_losses, exact_losses, 1, comparison.FIRST_LOSS)
-    result.check_gradients(f"{case.name} DG against PyTorch f64", found_gradients, exact)
-    result.check_losses(f"{case.name} PyTorch f32 against its f64", losses, exact_losses, 1, comparison.FIRST_LOSS)
-    result.check_gradients(f"{case.name} PyTorch f32 against its f64", flat, exact)
-
     record = {
         "model": case.source,
         "batch": case.batch,
@@ -96,6 +84,18 @@ def make(commands, case):
     text = json.dumps(compact(record), separators=(",", ":")).replace('},"', '},\n"').replace('"losses"', '\n"losses"')
     (FOLDER / "references").mkdir(exist_ok=True)
     (FOLDER / "references" / f"{case.name}.json").write_text(text + "\n")
+
+    found_losses = commands.losses(job, data, "--steps", case.steps, *case.rate)
+    found_gradients = dg_job.gradients_of(commands, case, data, [], job)
+    flat = {name: g.numpy().reshape(-1).tolist() for name, g in gradients.items()}
+    exact = {name: g.numpy().reshape(-1).tolist() for name, g in exact_gradients.items()}
+    result = comparison.Comparison()
+    result.check_training(f"{case.name} DG against PyTorch f32", found_losses, losses, case.steps)
+    result.check_gradients(f"{case.name} DG against PyTorch f32", found_gradients, flat)
+    result.check_losses(f"{case.name} DG against PyTorch f64", found_losses, exact_losses, 1, comparison.FIRST_LOSS)
+    result.check_gradients(f"{case.name} DG against PyTorch f64", found_gradients, exact)
+    result.check_losses(f"{case.name} PyTorch f32 against its f64", losses, exact_losses, 1, comparison.FIRST_LOSS)
+    result.check_gradients(f"{case.name} PyTorch f32 against its f64", flat, exact)
     return result.failures
 
 
