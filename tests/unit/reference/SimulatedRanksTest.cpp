@@ -320,7 +320,7 @@ TEST_F(SimulatedRanksTest, FindsOutBrokenPrograms) {
       {"dg.return %r {names = [\"r\"]}", "dg.return", "neither fed nor returned by another chunk of stage 0"},
       {"dg.update %n2 {param = \"w2\"}", "dg.update %n2 {param = \"w2\"}\n    dg.update %n2 {param = \"w2\"}",
        "a second time"},
-      {"dg.update %n2 {param = \"w2\"}", "dg.update %n2 {param = \"w3\"}", "which no dg.parameter of the module reads"},
+      {"dg.update %n2 {param = \"w2\"}", "dg.update %n2 {param = \"w3\"}", "which no dg.parameter of this graph reads"},
   };
   for (const Case &c : pipeCases) {
     std::string error = errorOf(replaced(pipeProgram, c.from, c.to), {2, 1}, 4);
