@@ -39,8 +39,8 @@ uint64_t packProgram(plan::Plan &plan, uint32_t programIndex, uint32_t stage, ui
   for (plan::ChunkId id = 0; id < plan.chunks.size(); ++id)
     if (plan.chunks[id].program == programIndex && plan.chunks[id].stage == stage)
       order.push_back(id);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](plan::ChunkId a, plan::ChunkId b) { return plan.chunks[a].phase < plan.chunks[b].phase; });
+  auto key = [&](plan::ChunkId id) { return std::make_pair(plan.chunks[id].phase, id); };
+  std::sort(order.begin(), order.end(), [&](plan::ChunkId a, plan::ChunkId b) { return key(a) < key(b); });
 
   std::map<plan::ValueId, Lifetime> lifetimes;
   uint32_t clock = 0;

@@ -4,7 +4,7 @@
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/checkpoint/ShardRuns.h"
 #include "tests/unit/checkpoint/SimulatedRanks.h"
-#include "tests/unit/data/TemporaryFolder.h"
+#include "tests/unit/TemporaryFolder.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 // mounted, the disk is really full.
 #include "runtime/checkpoint/Checkpoint.h"
 #include "tests/unit/checkpoint/SimulatedRanks.h"
-#include "tests/unit/data/TemporaryFolder.h"
+#include "tests/unit/TemporaryFolder.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // Proves that a data set is checked against the arguments it feeds, and that random sources do not depend on the plan.
 #include "runtime/data/Dataset.h"
 #include "runtime/support/CounterRandom.h"
-#include "tests/unit/data/TemporaryFolder.h"
+#include "tests/unit/TemporaryFolder.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // Proves that every format reads its own files, and that malformed ones are errors with the file's name, never a crash
 // or a large allocation.
 #include "runtime/data/TensorFiles.h"
-#include "tests/unit/data/TemporaryFolder.h"
+#include "tests/unit/TemporaryFolder.h"
 
 #include <gtest/gtest.h>
 #include <zip.h>

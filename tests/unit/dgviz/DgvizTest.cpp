@@ -2,7 +2,7 @@
 // Proves that dgviz draws every plan into one closed page that shows hostile names as text, and keeps to its exit
 // codes.
 #include "runtime/package/Package.h"
-#include "tests/unit/package/TemporaryFolder.h"
+#include "tests/unit/TemporaryFolder.h"
 #include "tests/unit/plan/SamplePlan.h"
 #include "tools/dgviz/GraphLayout.h"
 #include "tools/dgviz/OpGraph.h"
@@ -188,8 +188,8 @@ TEST(TextSummary, SaysTheNumbersAndStripsControlCharacters) {
 }
 
 TEST(Tool, ExitCodesAndFiles) {
-  dg::testing::TemporaryFolder folder;
-  std::string job = folder / "job.dgx", page = folder / "plan.html", out = folder / "out";
+  dg::test::TemporaryFolder folder;
+  std::string job = folder.path("job.dgx"), page = folder.path("plan.html"), out = folder.path("out");
   ASSERT_TRUE(package::writePackage(job, {package::PackageEntry::ofText("plan.json", toJson(samplePlan()))}));
   EXPECT_EQ(runTool(job + " -o " + page, out), 0) << readFile(out);
   EXPECT_NE(readFile(page).find("plan-data"), std::string::npos);
@@ -199,9 +199,9 @@ TEST(Tool, ExitCodesAndFiles) {
   EXPECT_NE(readFile(out).find("Exit codes"), std::string::npos);
   EXPECT_EQ(runTool("", out), 2);
   EXPECT_EQ(runTool(job + " --colour", out), 2);
-  EXPECT_EQ(runTool(job + " -o " + (folder / "none/plan.html"), out), 1);
-  EXPECT_EQ(runTool((folder / "missing.dgx") + " -o " + (folder / "never.html"), out), 65);
-  EXPECT_FALSE(std::filesystem::exists(folder / "never.html"));
+  EXPECT_EQ(runTool(job + " -o " + (folder.path("none/plan.html")), out), 1);
+  EXPECT_EQ(runTool((folder.path("missing.dgx")) + " -o " + (folder.path("never.html")), out), 65);
+  EXPECT_FALSE(std::filesystem::exists(folder.path("never.html")));
   ASSERT_TRUE(package::writePackage(job, {package::PackageEntry::ofText("plan.json", "{\"version\": 9}")}));
   EXPECT_EQ(runTool(job + " --text", out), 65);
   EXPECT_NE(readFile(out).find("version 9"), std::string::npos) << readFile(out);

@@ -3,7 +3,7 @@
 // message and never gives other bytes.
 #include "runtime/package/Package.h"
 #include "runtime/package/Manifest.h"
-#include "tests/unit/package/TemporaryFolder.h"
+#include "tests/unit/TemporaryFolder.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 
 using namespace dg;
 using namespace dg::package;
-using dg::testing::TemporaryFolder;
+using dg::test::TemporaryFolder;
 
 namespace {
 
@@ -66,10 +66,10 @@ std::string messageOf(const std::string &path) {
 
 TEST(Package, RoundTripAlignedAndWithoutLeftovers) {
   TemporaryFolder folder;
-  Status written = writeSample(folder / "job.dgx");
+  Status written = writeSample(folder.path("job.dgx"));
   ASSERT_TRUE(written) << written.message();
-  EXPECT_FALSE(std::filesystem::exists(folder / "job.dgx.partial"));
-  Result<Package> package = Package::open(folder / "job.dgx");
+  EXPECT_FALSE(std::filesystem::exists(folder.path("job.dgx.partial")));
+  Result<Package> package = Package::open(folder.path("job.dgx"));
   ASSERT_TRUE(package) << package.status().message();
   EXPECT_TRUE(isSample(*package));
   EXPECT_EQ(package->toolVersion().substr(0, 3), "dg ");
@@ -81,8 +81,8 @@ TEST(Package, RoundTripAlignedAndWithoutLeftovers) {
 
 TEST(Package, SpansSurviveAMove) {
   TemporaryFolder folder;
-  ASSERT_TRUE(writeSample(folder / "job.dgx"));
-  Result<Package> package = Package::open(folder / "job.dgx");
+  ASSERT_TRUE(writeSample(folder.path("job.dgx")));
+  Result<Package> package = Package::open(folder.path("job.dgx"));
   ASSERT_TRUE(package);
   Package moved = std::move(*package);
   EXPECT_TRUE(isSample(moved));
@@ -90,14 +90,14 @@ TEST(Package, SpansSurviveAMove) {
 
 TEST(Package, TheSameEntriesGiveTheSameBytes) {
   TemporaryFolder folder;
-  ASSERT_TRUE(writeSample(folder / "a.dgx"));
-  ASSERT_TRUE(writeSample(folder / "b.dgx"));
-  EXPECT_EQ(readFile(folder / "a.dgx"), readFile(folder / "b.dgx"));
+  ASSERT_TRUE(writeSample(folder.path("a.dgx")));
+  ASSERT_TRUE(writeSample(folder.path("b.dgx")));
+  EXPECT_EQ(readFile(folder.path("a.dgx")), readFile(folder.path("b.dgx")));
 }
 
 TEST(Package, EveryTruncationIsRefused) {
   TemporaryFolder folder;
-  std::string path = folder / "job.dgx";
+  std::string path = folder.path("job.dgx");
   ASSERT_TRUE(writeSample(path));
   for (size_t length = std::filesystem::file_size(path); length-- > 0;) {
     ASSERT_EQ(truncate(path.c_str(), off_t(length)), 0);
@@ -107,7 +107,7 @@ TEST(Package, EveryTruncationIsRefused) {
 
 TEST(Package, EveryByteFlipIsRefused) {
   TemporaryFolder folder;
-  std::string path = folder / "job.dgx";
+  std::string path = folder.path("job.dgx");
   ASSERT_TRUE(writeSample(path));
   std::string original = readFile(path);
   int file = open(path.c_str(), O_RDWR);
@@ -124,20 +124,20 @@ TEST(Package, EveryByteFlipIsRefused) {
 
 TEST(Package, ForeignFilesAreNamed) {
   TemporaryFolder folder;
-  EXPECT_NE(messageOf(folder / "missing.dgx").find("cannot be opened"), std::string::npos);
-  EXPECT_NE(messageOf(folder / "").find("not a regular file"), std::string::npos);
-  writeFile(folder / "text.dgx", "module { func.func @loss() }\n");
-  EXPECT_NE(messageOf(folder / "text.dgx").find("not a DG package"), std::string::npos);
-  writeFile(folder / "empty.dgx", "");
-  EXPECT_NE(messageOf(folder / "empty.dgx").find("empty"), std::string::npos);
+  EXPECT_NE(messageOf(folder.path("missing.dgx")).find("cannot be opened"), std::string::npos);
+  EXPECT_NE(messageOf(folder.path("")).find("not a regular file"), std::string::npos);
+  writeFile(folder.path("text.dgx"), "module { func.func @loss() }\n");
+  EXPECT_NE(messageOf(folder.path("text.dgx")).find("not a DG package"), std::string::npos);
+  writeFile(folder.path("empty.dgx"), "");
+  EXPECT_NE(messageOf(folder.path("empty.dgx")).find("empty"), std::string::npos);
   // The smallest zip archive: an end-of-directory record.
-  writeFile(folder / "zip.dgx", std::string("PK\x05\x06", 4) + std::string(18, '\0'));
-  EXPECT_NE(messageOf(folder / "zip.dgx").find("manifest.json"), std::string::npos);
+  writeFile(folder.path("zip.dgx"), std::string("PK\x05\x06", 4) + std::string(18, '\0'));
+  EXPECT_NE(messageOf(folder.path("zip.dgx")).find("manifest.json"), std::string::npos);
 }
 
 TEST(Package, AnAlteredEntryIsNamed) {
   TemporaryFolder folder;
-  std::string path = folder / "job.dgx";
+  std::string path = folder.path("job.dgx");
   ASSERT_TRUE(writeSample(path));
   std::string bytes = readFile(path);
   bytes[bytes.find("\x7f\x7f\x7f") + 100] ^= 4;
@@ -149,16 +149,16 @@ TEST(Package, AnAlteredEntryIsNamed) {
 
 TEST(Package, APackageNeedsAPlan) {
   TemporaryFolder folder;
-  Status status = writePackage(folder / "job.dgx", {PackageEntry::ofText("model.mlirbc", "x")});
+  Status status = writePackage(folder.path("job.dgx"), {PackageEntry::ofText("model.mlirbc", "x")});
   ASSERT_FALSE(status);
   EXPECT_NE(status.message().find("without plan.json"), std::string::npos);
-  EXPECT_FALSE(std::filesystem::exists(folder / "job.dgx"));
-  EXPECT_FALSE(std::filesystem::exists(folder / "job.dgx.partial"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("job.dgx")));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("job.dgx.partial")));
 }
 
 TEST(Package, AFailedWriteLeavesTheOldPackage) {
   TemporaryFolder folder;
-  std::string path = folder / "job.dgx";
+  std::string path = folder.path("job.dgx");
   ASSERT_TRUE(writeSample(path));
   std::string before = readFile(path);
   for (const char *name : {"", "manifest.json", "../escape", "a/b"})
@@ -166,7 +166,7 @@ TEST(Package, AFailedWriteLeavesTheOldPackage) {
   EXPECT_EQ(writePackage(path, {PackageEntry::ofText("a", "x"), PackageEntry::ofText("a", "y")}).kind(),
             ErrorKind::usage);
   EXPECT_EQ(readFile(path), before);
-  Status status = writeSample(folder / "no-such-folder/job.dgx");
+  Status status = writeSample(folder.path("no-such-folder/job.dgx"));
   ASSERT_FALSE(status);
   EXPECT_EQ(status.kind(), ErrorKind::runFailed);
 }

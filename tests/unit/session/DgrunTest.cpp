@@ -4,7 +4,7 @@
 // input.
 #include "runtime/data/TensorFiles.h"
 #include "runtime/package/Package.h"
-#include "tests/unit/data/TemporaryFolder.h"
+#include "tests/unit/TemporaryFolder.h"
 #include "tests/unit/session/CommandRun.h"
 #include "tests/unit/session/ToyModel.h"
 

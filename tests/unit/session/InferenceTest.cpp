@@ -3,7 +3,7 @@
 // half-written stays.
 #include "runtime/data/TensorFiles.h"
 #include "runtime/support/CounterRandom.h"
-#include "tests/unit/data/TemporaryFolder.h"
+#include "tests/unit/TemporaryFolder.h"
 #include "tests/unit/session/ThreadedRun.h"
 
 #include <cstring>

@@ -2,7 +2,7 @@
 // Proves that the loop trains every sample once an epoch on any mesh, as plain arithmetic says; that stopping and
 // resuming gives the same bits as not stopping; and that evaluation is the mean over samples.
 #include "runtime/support/CounterRandom.h"
-#include "tests/unit/data/TemporaryFolder.h"
+#include "tests/unit/TemporaryFolder.h"
 #include "tests/unit/session/ThreadedRun.h"
 
 #include <cmath>
