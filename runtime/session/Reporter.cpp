@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <optional>
 #include <utility>
 
@@ -82,15 +83,26 @@ public:
     line.add("steps", info.steps).add("epochs", info.epochs).add("seconds", info.seconds);
     print(std::move(line.addRaw("resumable", info.stopped ? "true" : "false")), true);
   }
-  void flush() override { std::fflush(out); }
+  ~JsonReporter() override { flush(); }
+  void flush() override {
+    std::fwrite(pending.data(), 1, pending.size(), out);
+    std::fflush(out);
+    pending.clear();
+  }
 
 private:
+  /// Whole lines leave in one write that a pipe takes at once or not at all, so that a rank that is killed leaves no
+  /// half of an event behind.
   void print(JsonLine line, bool now) {
     std::string text = std::move(line).finish();
-    std::fwrite(text.data(), 1, text.size(), out);
+    if (pending.size() + text.size() > atomicBytes)
+      flush();
+    pending += text;
     if (now)
-      std::fflush(out);
+      flush();
   }
+  static constexpr size_t atomicBytes = PIPE_BUF;
+  std::string pending;
   FILE *out;
   Throttle throttle;
 };
