@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that what is written is what is read, and that no text makes the reader crash or accept a wrong plan silently.
-#include "tests/unit/plan/SamplePlan.h"
 #include "runtime/plan/Plan.h"
+#include "tests/unit/plan/SamplePlan.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

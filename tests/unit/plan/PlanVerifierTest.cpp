@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that the verifier accepts right plans and refuses each kind of wrong one, with a message that names the
 // culprit.
-#include "tests/unit/plan/SamplePlan.h"
 #include "runtime/abi/KernelAbi.h"
 #include "runtime/plan/Plan.h"
+#include "tests/unit/plan/SamplePlan.h"
 
 #include <gtest/gtest.h>
 
