@@ -3,8 +3,8 @@
 // or of another model is refused by name.
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/checkpoint/ShardRuns.h"
-#include "tests/unit/checkpoint/SimulatedRanks.h"
 #include "tests/unit/TemporaryFolder.h"
+#include "tests/unit/checkpoint/SimulatedRanks.h"
 
 #include <gtest/gtest.h>
 

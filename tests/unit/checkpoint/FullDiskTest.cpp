@@ -3,8 +3,8 @@
 // the previous one good. A limit on file sizes stands for the full disk everywhere; where a small file system can be
 // mounted, the disk is really full.
 #include "runtime/checkpoint/Checkpoint.h"
-#include "tests/unit/checkpoint/SimulatedRanks.h"
 #include "tests/unit/TemporaryFolder.h"
+#include "tests/unit/checkpoint/SimulatedRanks.h"
 
 #include <gtest/gtest.h>
 
