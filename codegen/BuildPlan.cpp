@@ -95,7 +95,7 @@ private:
     if (chunks.empty())
       return success();
     // Phase by phase, so that a value is known before the chunk that reads it.
-    llvm::stable_sort(chunks, [](GraphOp a, GraphOp b) {
+    llvm::sort(chunks, [](GraphOp a, GraphOp b) {
       return std::make_pair(int(*a.getPhase()), *a.getStage()) < std::make_pair(int(*b.getPhase()), *b.getStage());
     });
     ports.clear();

@@ -2,6 +2,7 @@
 // Gives every operand and result its sharding. One sweep in program order: an op is cut along the factor that most
 // bytes of its operands are cut along already; a weight that meets an uncut activation is cut by its outputs where that
 // pays (the column-then-row scheme of Megatron-LM, arXiv 1909.08053, found by looking ahead along the sharding rules).
+#include "passes/GraphOrder.h"
 #include "passes/Mesh.h"
 #include "passes/Passes.h"
 #include "passes/Sharding.h"
@@ -276,9 +277,7 @@ struct AssignShardingsPass : impl::AssignShardingsBase<AssignShardingsPass> {
     if (failed(parsed))
       return signalPassFailure();
     llvm::StringMap<ShardingAttr> parameters;
-    SmallVector<GraphOp> graphs(getOperation().getOps<GraphOp>());
-    llvm::stable_sort(graphs,
-                      [](GraphOp a, GraphOp b) { return a.getSymName() == "train" && b.getSymName() != "train"; });
+    SmallVector<GraphOp> graphs = graphsTrainFirst(getOperation());
     for (GraphOp graph : graphs)
       if (failed(Assignment(graph, *parsed, parameters).run()))
         return signalPassFailure();

@@ -3,6 +3,7 @@
 // stages.
 #include "ir/Dialect.h"
 #include "partitioner/Stages.h"
+#include "passes/GraphOrder.h"
 #include "passes/Mesh.h"
 #include "passes/Passes.h"
 
@@ -24,9 +25,7 @@ struct AssignStagesPass : impl::AssignStagesBase<AssignStagesPass> {
     if (failed(parsed))
       return signalPassFailure();
     numStages = parsed->sizeOf("pipe");
-    // The graph that trains decides; copies of its forward part follow, so that a parameter has one stage in the job.
-    SmallVector<GraphOp> graphs(getOperation().getOps<GraphOp>());
-    llvm::stable_sort(graphs, [](GraphOp a, GraphOp b) { return isTrain(a) > isTrain(b); });
+    SmallVector<GraphOp> graphs = graphsTrainFirst(getOperation());
     if (graphs.empty())
       return;
     if (failed(cut(graphs.front(), parsed->numRanks())))
@@ -36,8 +35,6 @@ struct AssignStagesPass : impl::AssignStagesBase<AssignStagesPass> {
   }
 
 private:
-  static bool isTrain(GraphOp graph) { return graph.getSymName() == "train"; }
-
   LogicalResult cut(GraphOp graph, int64_t numRanks) {
     partitioner::Graph costs;
     llvm::DenseMap<int64_t, partitioner::Node> nodes;
