@@ -24,6 +24,8 @@ RankedTensorType localType(RankedTensorType type, ir::ShardingAttr sharding, con
 
 OpShardings getShardings(Operation *op) {
   ArrayRef<ir::ShardingAttr> all = ir::getPlace(op).getShardings();
+  if (all.size() != op->getNumOperands() + op->getNumResults())
+    return {};
   return {all.take_front(op->getNumOperands()), all.drop_front(op->getNumOperands())};
 }
 

@@ -13,7 +13,8 @@ ir::ShardingAttr inputSharding(mlir::RankedTensorType type, const plan::Mesh &me
 /// The type of one shard. Every cut dimension divides evenly; AssignShardings sees to it.
 mlir::RankedTensorType localType(mlir::RankedTensorType type, ir::ShardingAttr sharding, const plan::Mesh &mesh);
 
-/// What AssignShardings decided: the sharding that each operand must have, and the one that each result has.
+/// What AssignShardings decided: the sharding that each operand must have, and the one that each result has. Both empty
+/// where it has not run.
 struct OpShardings {
   llvm::ArrayRef<ir::ShardingAttr> operands, results;
 };

@@ -7,6 +7,7 @@
 #include <new>
 #include <optional>
 #include <string_view>
+#include <unistd.h>
 
 namespace dg::data {
 
@@ -39,6 +40,11 @@ template <typename T, typename Draw> static Result<Tensor> fill(const std::strin
   auto bytes = bytesOf(tensor.shape, sizeof(T));
   if (!bytes)
     return Status::error(ErrorKind::usage, "{}: larger than any memory", spec);
+  // The kernel promises more than it has: what cannot fit must not be filled until the process is killed.
+  uint64_t memoryBytes = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
+  if (uint64_t(*bytes) > memoryBytes)
+    return Status::error(ErrorKind::runFailed, "{}: no memory for its {} bytes, this host has {}", spec, *bytes,
+                         memoryBytes);
   std::shared_ptr<std::vector<T>> values;
   try {
     values = std::make_shared<std::vector<T>>(size_t(*bytes) / sizeof(T));
