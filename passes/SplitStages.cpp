@@ -122,28 +122,13 @@ private:
       from.phase = Phase::forward;
 
     OpBuilder builder = builderAt(spot);
-    if (from.stage == spot.stage) {
-      std::string &name = names[value];
-      if (isAccumulating && spot.phase == Phase::update) {
-        Value made = valueAt(from, value);
-        builderAt(from).create<AccumulateOp>(value.getLoc(), made, name, placeAt(producer, from));
-        return builder.create<AccumulatedOp>(value.getLoc(), value.getType(), builder.getStringAttr(name),
-                                             placeAt(producer, spot));
-      }
-      Chunk &maker = chunkAt(from);
-      if (!llvm::is_contained(maker.names, name)) {
-        maker.results.push_back(valueAt(from, value));
-        maker.names.push_back(name);
-      }
-      return chunkAt(spot).graph.addInput(name, value.getType());
-    }
+    if (from.stage == spot.stage)
+      return bringWithinStage(from, spot, value);
 
     // Received in the phase in which it was made when it travels down the pipeline, so that later phases find it saved.
     Spot landing{spot.stage, from.stage < spot.stage ? from.phase : spot.phase};
-    if (!(landing == spot)) {
-      valueAt(landing, value);
+    if (!(landing == spot))
       return bringWithinStage(landing, spot, value);
-    }
     int64_t channel = numChannels++;
     Value made = valueAt(from, value);
     builderAt(from).create<SendOp>(value.getLoc(), made, builder.getI64IntegerAttr(channel),
@@ -152,12 +137,20 @@ private:
                                      builder.getI64IntegerAttr(from.stage), placeAt(producer, spot));
   }
 
-  /// From an earlier phase of the same stage to a later one, by name.
+  /// From an earlier phase of the same stage to a later one: by name, or summed on the way into the update.
   Value bringWithinStage(Spot from, Spot to, Value value) {
     std::string &name = names[value];
+    Value made = valueAt(from, value);
+    if (isAccumulating && to.phase == Phase::update) {
+      Operation *producer = value.getDefiningOp();
+      builderAt(from).create<AccumulateOp>(value.getLoc(), made, name, placeAt(producer, from));
+      OpBuilder builder = builderAt(to);
+      return builder.create<AccumulatedOp>(value.getLoc(), value.getType(), builder.getStringAttr(name),
+                                           placeAt(producer, to));
+    }
     Chunk &maker = chunkAt(from);
     if (!llvm::is_contained(maker.names, name)) {
-      maker.results.push_back(valueAt(from, value));
+      maker.results.push_back(made);
       maker.names.push_back(name);
     }
     return chunkAt(to).graph.addInput(name, value.getType());
