@@ -2,6 +2,7 @@
 #include "partitioner/PlanMemory.h"
 
 #include "partitioner/Arena.h"
+#include "runtime/plan/PlanFacts.h"
 
 #include <algorithm>
 #include <map>
@@ -12,11 +13,6 @@ namespace dg::partitioner {
 namespace {
 
 uint64_t roundedUp(uint64_t bytes) { return (bytes + arenaAlignment - 1) / arenaAlignment * arenaAlignment; }
-
-bool isPersistent(const plan::Value &value) {
-  return value.kind == plan::ValueKind::parameter || value.kind == plan::ValueKind::state ||
-         value.kind == plan::ValueKind::constant;
-}
 
 /// Every value a task reads or writes.
 std::set<plan::ValueId> touchedBy(const plan::Task &task) {
@@ -47,7 +43,7 @@ uint64_t packProgram(plan::Plan &plan, uint32_t programIndex, uint32_t stage, ui
   for (plan::ChunkId chunk : order)
     for (plan::TaskId task : plan.chunks[chunk].tasks) {
       for (plan::ValueId id : touchedBy(plan.tasks[task])) {
-        if (isPersistent(plan.values[id]))
+        if (isPersistent(plan.values[id].kind))
           continue;
         Lifetime &lifetime = lifetimes[id];
         lifetime.first = std::min(lifetime.first, clock);
@@ -60,7 +56,7 @@ uint64_t packProgram(plan::Plan &plan, uint32_t programIndex, uint32_t stage, ui
   auto keepFrom = [&](const std::vector<plan::Port> &ports, bool fromStart) {
     for (const plan::Port &port : ports)
       for (plan::ValueId id : port.values)
-        if (plan.values[id].stage == stage && !isPersistent(plan.values[id])) {
+        if (plan.values[id].stage == stage && !isPersistent(plan.values[id].kind)) {
           Lifetime &lifetime = lifetimes[id];
           lifetime.first = fromStart ? 0 : std::min(lifetime.first, end);
           lifetime.last = fromStart ? lifetime.last : end;
@@ -172,7 +168,7 @@ void planMemory(plan::Plan &plan) {
   for (uint32_t stage = 0; stage < plan.numStages(); ++stage) {
     uint64_t persistent = 0;
     for (plan::Value &value : plan.values)
-      if (value.stage == stage && isPersistent(value)) {
+      if (value.stage == stage && isPersistent(value.kind)) {
         value.offset = persistent;
         value.stride = roundedUp(value.bytes);
         persistent += value.stride;

@@ -3,6 +3,8 @@
 // order begin, forward, backward, update.
 #include "tools/dgviz/OpGraph.h"
 
+#include "runtime/plan/PlanFacts.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -40,20 +42,6 @@ std::vector<ChunkId> chunksOf(const Plan &plan, const Program &program, bool wit
   return chunks;
 }
 
-const char *phaseTitle(Phase phase) {
-  switch (phase) {
-  case Phase::begin:
-    return "begin";
-  case Phase::forward:
-    return "forward";
-  case Phase::backward:
-    return "backward";
-  case Phase::update:
-    return "update";
-  }
-  return "?";
-}
-
 bool isCommunication(TaskKind kind) {
   return kind == TaskKind::allReduce || kind == TaskKind::allGather || kind == TaskKind::reduceScatter ||
          kind == TaskKind::broadcast || kind == TaskKind::send || kind == TaskKind::receive;
@@ -68,7 +56,7 @@ std::vector<OpGroup> groupBy(const Plan &plan, const Program &program, uint32_t 
     const Chunk &chunk = plan.chunks[id];
     for (TaskId taskId : chunk.tasks) {
       const Task &task = plan.tasks[taskId];
-      std::string title = parts == noParts ? phaseTitle(chunk.phase) : titleOf(task.name, parts);
+      std::string title = parts == noParts ? nameOf(chunk.phase) : titleOf(task.name, parts);
       auto [at, isNew] = known.try_emplace({id, title}, uint32_t(groups.size()));
       if (isNew)
         groups.push_back({title, chunk.stage, chunk.phase, {}, 0, 0, false});
