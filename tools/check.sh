@@ -150,7 +150,8 @@ tbb=$(cat "$reports/tbb")
 if [[ -n $tbb ]]; then
   if part "build tsan" build tsan "-DCMAKE_PREFIX_PATH=$tbb"; then
     passed=$((passed + 1))
-    TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp" \
+    # A rank that is stopped ends without joining the threads of its libraries: that is no race.
+    TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp:report_thread_leaks=0" \
       run_tests "tests tsan" tsan -LE slow
   else
     failed=$((failed + 1))
