@@ -146,8 +146,8 @@ struct PreparedChunk {
 
 class Simulation {
 public:
-  Simulation(const Plan &plan, const Program &program, const CostModel &costs)
-      : plan(plan), program(program), durations(plan, costs), stages(program.actions.size()) {}
+  Simulation(const Plan &plan, const Program &program, const CostModel &costs, std::vector<SimulatedTask> *record)
+      : plan(plan), program(program), durations(plan, costs), record(record), stages(program.actions.size()) {}
 
   Result<plan::Predicted> run() {
     chunks.resize(plan.chunks.size());
@@ -327,6 +327,7 @@ private:
       stage.commUs += cost.commUs;
       setActive(stage, stage.isComputing, true);
       push(cost.computeUs + cost.commUs, EventKind::kernelDone, s, stage.action, position);
+      note(s, stage.action, position, cost.computeUs + cost.commUs);
     }
     if (!stage.isCommunicating && !stage.readyTransfers.empty()) {
       Transfer transfer = stage.readyTransfers.top();
@@ -343,7 +344,13 @@ private:
       stage.commUs += busyUs;
       setActive(stage, stage.isCommunicating, true);
       push(busyUs, EventKind::commDone, s, transfer.action, transfer.position);
+      note(s, transfer.action, transfer.position, busyUs);
     }
+  }
+
+  void note(uint32_t s, size_t action, uint32_t position, double busyUs) {
+    if (record)
+      record->push_back({chunkAt(s, action).tasks[position], program.actions[s][action].microbatch, now, now + busyUs});
   }
 
   void push(double afterUs, EventKind kind, uint32_t s, size_t action, uint32_t position,
@@ -410,7 +417,8 @@ private:
   const Plan &plan;
   const Program &program;
   Durations durations;
-  std::vector<PreparedChunk> chunks; ///< by ChunkId; empty if no action names it
+  std::vector<SimulatedTask> *const record; ///< may be null
+  std::vector<PreparedChunk> chunks;        ///< by ChunkId; empty if no action names it
   std::vector<Stage> stages;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
   uint64_t sequence = 0;
@@ -419,7 +427,8 @@ private:
 
 } // namespace
 
-Result<plan::Predicted> simulate(const Plan &plan, const CostModel &costs) {
+Result<plan::Predicted> simulateProgram(const Plan &plan, const Program &program, const CostModel &costs,
+                                        std::vector<SimulatedTask> *tasks) {
   const Cluster &cluster = costs.cluster();
   if (plan.mesh.numRanks() > int64_t(cluster.numDevices()))
     return Status::error(ErrorKind::usage,
@@ -427,10 +436,14 @@ Result<plan::Predicted> simulate(const Plan &plan, const CostModel &costs) {
                          "use a smaller mesh or more nodes",
                          plan.mesh.numRanks(), cluster.name, cluster.numDevices(), cluster.numNodes,
                          cluster.devicesPerNode);
+  return Simulation(plan, program, costs, tasks).run();
+}
+
+Result<plan::Predicted> simulate(const Plan &plan, const CostModel &costs) {
   if (plan.programs.empty())
     return Status::error(ErrorKind::badInput, "plan: no program to simulate; compile the job again");
   const Program *program = plan.findProgram("train");
-  return Simulation(plan, program ? *program : plan.programs.front(), costs).run();
+  return simulateProgram(plan, program ? *program : plan.programs.front(), costs);
 }
 
 } // namespace dg::partitioner

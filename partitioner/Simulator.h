@@ -7,7 +7,22 @@
 #include "runtime/plan/Plan.h"
 #include "runtime/support/Status.h"
 
+#include <vector>
+
 namespace dg::partitioner {
+
+/// When a task of one micro-batch ran on its lane. Receives and finish tasks take no time and are left out; a send is
+/// as long as its lane is busy with it.
+struct SimulatedTask {
+  plan::TaskId task = 0;
+  uint32_t microbatch = 0;
+  double startUs = 0, endUs = 0;
+};
+
+/// Predicts one step of `program`, which must be one of the plan's; see simulate. With `tasks`, every task that took
+/// its lane is added to it, in the order of their starts.
+Result<plan::Predicted> simulateProgram(const plan::Plan &plan, const plan::Program &program, const CostModel &costs,
+                                        std::vector<SimulatedTask> *tasks = nullptr);
 
 /// Predicts one step of program "train", or of the first program if there is none of that name.
 ///   stepUs     until the last task of the last stage is complete

@@ -21,12 +21,12 @@ void TraceRecorder::collect(const std::string &program, int64_t step) {
     for (size_t lane = 0; lane < trace.numLanes(); ++lane)
       for (const TraceEvent &event : trace.events(lane)) {
         const plan::Task &task = plan.tasks[event.task];
-        events +=
-            fmt::format("{{\"name\":{},\"cat\":{},\"ph\":\"X\",\"ts\":{:.3f},\"dur\":{:.3f},\"pid\":{},\"tid\":{},"
-                        "\"args\":{{\"program\":{},\"step\":{},\"microbatch\":{},\"tiles\":{},\"source\":{}}}}},\n",
-                        JsonLine::quoted(task.name), JsonLine::quoted(task.op), double(event.startNs) / 1000,
-                        double(event.endNs - event.startNs) / 1000, rank, lane, JsonLine::quoted(program), step,
-                        event.microbatch, event.tiles, JsonLine::quoted(task.source));
+        events += fmt::format(
+            "{{\"name\":{},\"cat\":{},\"ph\":\"X\",\"ts\":{:.3f},\"dur\":{:.3f},\"pid\":{},\"tid\":{},"
+            "\"args\":{{\"program\":{},\"step\":{},\"microbatch\":{},\"tiles\":{},\"op\":{},\"source\":{}}}}},\n",
+            JsonLine::quoted(task.name), JsonLine::quoted(task.op), double(event.startNs) / 1000,
+            double(event.endNs - event.startNs) / 1000, rank, lane, JsonLine::quoted(program), step, event.microbatch,
+            event.tiles, event.task, JsonLine::quoted(task.source));
       }
   trace.clear();
 }

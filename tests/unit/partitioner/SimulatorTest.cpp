@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 using namespace dg;
 using namespace dg::partitioner;
 using namespace dg::plan;
@@ -130,6 +132,30 @@ TEST(SimulatorTest, ChainAddsUp) {
   EXPECT_DOUBLE_EQ(predicted->commUs, 0);
   EXPECT_DOUBLE_EQ(predicted->bubble, 0);
   EXPECT_EQ(predicted->peakBytes, std::vector<uint64_t>{64});
+}
+
+// The recorded times are those of the step: each lane does one task at a time, and kernels and transfers add up.
+TEST(SimulatorTest, RecordsEveryTask) {
+  Plan plan = makePipeline("1f1b", 3, 4, 3, 6, 5);
+  std::vector<SimulatedTask> tasks;
+  Result<Predicted> predicted = simulateProgram(plan, plan.programs[0], makeModel(3, 4), &tasks);
+  ASSERT_TRUE(predicted) << predicted.status().message();
+  std::map<std::pair<uint32_t, bool>, double> busyUntil, busyUs; // by stage and whether it communicates
+  double last = 0, start = 0;
+  for (const SimulatedTask &task : tasks) {
+    EXPECT_GE(task.startUs, start) << "in the order of their starts";
+    start = task.startUs;
+    std::pair lane(plan.tasks[task.task].stage, plan.tasks[task.task].kind == TaskKind::send);
+    EXPECT_GE(task.startUs, busyUntil[lane]);
+    busyUntil[lane] = task.endUs;
+    busyUs[lane] += task.endUs - task.startUs;
+    last = std::max(last, task.endUs);
+  }
+  EXPECT_DOUBLE_EQ(last, predicted->stepUs);
+  EXPECT_EQ(tasks.size(), 4u * (6 + 4)) << "two kernels a stage, two sends over each of two borders";
+  for (uint32_t stage = 0; stage < 3; ++stage)
+    EXPECT_DOUBLE_EQ((busyUs[{stage, false}]), 4 * (3 + 6));
+  EXPECT_DOUBLE_EQ((busyUs[{1, true}]), 4 * 2 * 5);
 }
 
 // Equal stages and free messages: step (m+p-1)(tf+tb), bubble (p-1)/(m+p-1), for both schedules.

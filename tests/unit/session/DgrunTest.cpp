@@ -174,14 +174,20 @@ TEST_F(Dgrun, infersWithTrainedWeights) {
 
 TEST_F(Dgrun, tracesEveryRank) {
   std::string path = folder.path("trace.json");
-  CommandResult result = train(pack(2, 1, 2), {"--steps", "3", "--trace", path});
+  std::string job = pack(2, 1, 2);
+  CommandResult result = train(job, {"--steps", "3", "--trace", path});
   ASSERT_EQ(result.code, 0) << result.error;
+  Result<package::Package> package = package::Package::open(job);
+  ASSERT_TRUE(package);
+  Json ops = Json::parse(*package->text("plan.json"))["ops"];
   Json trace = Json::parse(readFile(path), nullptr, false);
   ASSERT_TRUE(trace.is_object());
   std::map<int64_t, int> tasks;
   for (const Json &event : trace["traceEvents"])
-    if (event["ph"] == "X")
+    if (event["ph"] == "X") {
       ++tasks[event["pid"].get<int64_t>()];
+      EXPECT_EQ(event["name"], ops.at(event["args"]["op"].get<size_t>())["name"]);
+    }
   EXPECT_EQ(tasks.size(), 2u);
   EXPECT_GE(tasks[0], 3 * 4);
   for (const auto &entry : fs::directory_iterator(fs::path(path).parent_path()))
