@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/BuildPlan.h"
 
-#include "ir/Dialect.h"
+#include "ir/CommunicationOps.h"
+#include "ir/GraphOps.h"
+#include "ir/IndexingOps.h"
+#include "ir/ShapeOps.h"
 
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/StringSet.h"

@@ -10,7 +10,7 @@
 #include "codegen/KernelTable.h"
 #include "codegen/LoopNest.h"
 #include "codegen/StridedAccess.h"
-#include "ir/Dialect.h"
+#include "ir/ConvolutionOps.h"
 
 #include "llvm/Support/MathExtras.h"
 

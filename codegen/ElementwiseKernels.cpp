@@ -4,7 +4,8 @@
 
 #include "codegen/KernelTable.h"
 #include "codegen/LoopNest.h"
-#include "ir/Dialect.h"
+#include "ir/ElementwiseOps.h"
+#include "ir/GraphOps.h"
 
 #include "llvm/ADT/StringMap.h"
 

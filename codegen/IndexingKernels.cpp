@@ -3,7 +3,7 @@
 // gives wrong numbers, never a write outside the arena.
 #include "codegen/KernelTable.h"
 #include "codegen/LoopNest.h"
-#include "ir/Dialect.h"
+#include "ir/IndexingOps.h"
 
 #include "llvm/Support/MathExtras.h"
 

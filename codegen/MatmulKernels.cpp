@@ -3,7 +3,7 @@
 #include "codegen/Gemm.h"
 #include "codegen/KernelTable.h"
 #include "codegen/LoopNest.h"
-#include "ir/Dialect.h"
+#include "ir/ContractionOps.h"
 
 using namespace mlir;
 

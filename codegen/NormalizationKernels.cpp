@@ -2,7 +2,7 @@
 // Softmax and layer norm: kernels that pass over each row (last dimension) two or three times while it is in the cache.
 #include "codegen/KernelTable.h"
 #include "codegen/LoopNest.h"
-#include "ir/Dialect.h"
+#include "ir/NormalizationOps.h"
 
 #include "llvm/Support/MathExtras.h"
 

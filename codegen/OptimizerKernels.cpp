@@ -2,7 +2,7 @@
 // Optimizer steps. They work in place on the parameter and its state; learning rate and step number come with the call.
 #include "codegen/KernelTable.h"
 #include "codegen/LoopNest.h"
-#include "ir/Dialect.h"
+#include "ir/OptimizerOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -3,7 +3,7 @@
 #include "codegen/KernelTable.h"
 #include "codegen/LoopNest.h"
 #include "codegen/StridedAccess.h"
-#include "ir/Dialect.h"
+#include "ir/PoolingOps.h"
 
 using namespace mlir;
 

@@ -2,7 +2,7 @@
 // Sums over dimensions. Each element of the result is summed by one tile in a fixed order.
 #include "codegen/KernelTable.h"
 #include "codegen/LoopNest.h"
-#include "ir/Dialect.h"
+#include "ir/ShapeOps.h"
 
 using namespace mlir;
 

@@ -2,6 +2,15 @@
 // Ops are made with `!dg.any` results and get the inferred type right after, by the road that type deduction takes: an
 // op that does not fit is a diagnostic, not the end of the process.
 #include "ir/Builder.h"
+#include "ir/ContractionOps.h"
+#include "ir/ConvolutionOps.h"
+#include "ir/ElementwiseOps.h"
+#include "ir/GraphOps.h"
+#include "ir/IndexingOps.h"
+#include "ir/LossOps.h"
+#include "ir/NormalizationOps.h"
+#include "ir/PoolingOps.h"
+#include "ir/ShapeOps.h"
 
 #include "mlir/IR/Verifier.h"
 

@@ -3,7 +3,7 @@
 // form parses to: every value is `!dg.any`, so that `--dg-deduce-types` finishes it for any batch.
 #pragma once
 
-#include "ir/Dialect.h"
+#include "ir/GraphOps.h"
 
 #include "mlir/IR/BuiltinOps.h"
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products, and the layers and attention that are made of them. Convolutions are in ConvolutionOps.cpp.
-#include "ir/Dialect.h"
+#include "ir/ContractionOps.h"
+#include "ir/ElementwiseOps.h"
 #include "ir/GradientBuilding.h"
 #include "ir/HostTensorAccess.h"
+#include "ir/NormalizationOps.h"
+#include "ir/ShapeOps.h"
 #include "ir/TypeInference.h"
 
 #include <cmath>
@@ -225,4 +228,16 @@ LogicalResult AttentionOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayR
   return success();
 }
 
+//===- Definitions -----------------------------------------------------------------------------------------------===//
+
+void DGDialect::addContractionOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/ContractionOps.cpp.inc"
+      >();
+}
+
 } // namespace dg::ir
+
+#define GET_OP_CLASSES
+#include "ir/ContractionOps.cpp.inc"

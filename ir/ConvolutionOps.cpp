@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two-dimensional convolution and its two gradients: one set of taps (input element, weight element, output element),
 // walked three ways.
-#include "ir/Dialect.h"
+#include "ir/ConvolutionOps.h"
+#include "ir/ElementwiseOps.h"
 #include "ir/GradientBuilding.h"
+#include "ir/ShapeOps.h"
 #include "ir/TypeInference.h"
 
 using namespace mlir;
@@ -232,4 +234,16 @@ LogicalResult Conv2dWeightGradOp::evaluate(ArrayRef<HostTensor> operands, Mutabl
   return success();
 }
 
+//===- Definitions -----------------------------------------------------------------------------------------------===//
+
+void DGDialect::addConvolutionOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/ConvolutionOps.cpp.inc"
+      >();
+}
+
 } // namespace dg::ir
+
+#define GET_OP_CLASSES
+#include "ir/ConvolutionOps.cpp.inc"

@@ -16,7 +16,17 @@ using namespace dg::ir;
 #include "ir/DialectTypes.cpp.inc"
 
 void DGDialect::initialize() {
-  registerDGDialectOperations(this);
+  addGraphOps();
+  addElementwiseOps();
+  addContractionOps();
+  addConvolutionOps();
+  addShapeOps();
+  addNormalizationOps();
+  addPoolingOps();
+  addIndexingOps();
+  addLossOps();
+  addOptimizerOps();
+  addCommunicationOps();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "ir/DialectAttrs.cpp.inc"

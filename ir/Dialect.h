@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dg dialect in C++: its types, attributes, interfaces and ops.
+// The dg dialect in C++: its types, attributes and interfaces. Ops are in the header of their family, so that a new op
+// compiles what names its family again, and nothing else.
 #pragma once
 
 #include "ir/OpContract.h"
@@ -26,8 +27,6 @@
 #include "ir/Interfaces.h.inc"
 
 namespace dg::ir {
-class ReturnOp;
-
 /// The text form that all ops share (see OpBase.td). The label is taken from the name of the first result.
 mlir::ParseResult parseOp(mlir::OpAsmParser &parser, mlir::OperationState &state, unsigned numResults);
 void printOp(mlir::OpAsmPrinter &printer, mlir::Operation *op);
@@ -53,6 +52,3 @@ inline mlir::RankedTensorType tensorOf(mlir::Value value) {
 }
 
 } // namespace dg::ir
-
-#define GET_OP_CLASSES
-#include "ir/Ops.h.inc"

@@ -16,6 +16,20 @@ def DG_Dialect : Dialect {
     other value is `!dg.any` until `--dg-deduce-types` has run. After `--dg-split` only local types and explicit
     collectives remain.
   }];
+  let extraClassDeclaration = [{
+    // Each registers the ops of one family, and is in its source.
+    void addGraphOps();
+    void addElementwiseOps();
+    void addContractionOps();
+    void addConvolutionOps();
+    void addShapeOps();
+    void addNormalizationOps();
+    void addPoolingOps();
+    void addIndexingOps();
+    void addLossOps();
+    void addOptimizerOps();
+    void addCommunicationOps();
+  }];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
 }

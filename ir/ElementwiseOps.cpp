@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that compute each element by itself. One type rule, one sharding rule and one evaluation serve them all; an op
 // adds its scalar function and its gradient.
-#include "ir/Dialect.h"
+#include "ir/ElementwiseOps.h"
 #include "ir/GradientBuilding.h"
 #include "ir/HostTensorAccess.h"
 #include "ir/ShardingRules.h"
@@ -137,4 +137,16 @@ Gradients GeluOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   return SmallVector<Value>{builder.create<GeluGradOp>(getLoc(), grads[0], getInput(), PlaceAttr())};
 }
 
+//===- Definitions -----------------------------------------------------------------------------------------------===//
+
+void DGDialect::addElementwiseOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/ElementwiseOps.cpp.inc"
+      >();
+}
+
 } // namespace dg::ir
+
+#define GET_OP_CLASSES
+#include "ir/ElementwiseOps.cpp.inc"

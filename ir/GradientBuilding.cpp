@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small graphs that gradients, decompositions and losses build again and again.
 #include "ir/GradientBuilding.h"
+#include "ir/ElementwiseOps.h"
+#include "ir/ShapeOps.h"
 
 using namespace mlir;
 

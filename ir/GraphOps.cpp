@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs, parameters and constants: text form, verification, and the parts of the op contract they have.
-#include "ir/Dialect.h"
+#include "ir/GraphOps.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -237,4 +237,16 @@ LogicalResult FusedOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<H
   return success();
 }
 
+//===- Definitions -----------------------------------------------------------------------------------------------===//
+
+void DGDialect::addGraphOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/GraphOps.cpp.inc"
+      >();
+}
+
 } // namespace dg::ir
+
+#define GET_OP_CLASSES
+#include "ir/GraphOps.cpp.inc"

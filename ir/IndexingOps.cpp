@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that read or write at places given by integers.
-#include "ir/Dialect.h"
+#include "ir/IndexingOps.h"
 #include "ir/HostTensorAccess.h"
 #include "ir/ShardingRules.h"
 #include "ir/TypeInference.h"
@@ -229,4 +229,16 @@ LogicalResult CorrectOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef
   return success();
 }
 
+//===- Definitions -----------------------------------------------------------------------------------------------===//
+
+void DGDialect::addIndexingOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/IndexingOps.cpp.inc"
+      >();
+}
+
 } // namespace dg::ir
+
+#define GET_OP_CLASSES
+#include "ir/IndexingOps.cpp.inc"

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses. Each is the mean over samples (dimension 0) of a loss per sample, which is itself a mean over the sample's
 // positions.
-#include "ir/Dialect.h"
+#include "ir/LossOps.h"
+#include "ir/ElementwiseOps.h"
 #include "ir/GradientBuilding.h"
 #include "ir/HostTensorAccess.h"
+#include "ir/IndexingOps.h"
+#include "ir/NormalizationOps.h"
+#include "ir/ShapeOps.h"
 #include "ir/TypeInference.h"
 
 #include <cmath>
@@ -140,4 +144,16 @@ LogicalResult CrossEntropyOp::evaluate(ArrayRef<HostTensor> operands, MutableArr
   });
 }
 
+//===- Definitions -----------------------------------------------------------------------------------------------===//
+
+void DGDialect::addLossOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/LossOps.cpp.inc"
+      >();
+}
+
 } // namespace dg::ir
+
+#define GET_OP_CLASSES
+#include "ir/LossOps.cpp.inc"

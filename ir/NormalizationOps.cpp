@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax and layer norm: ops that look at the whole last dimension of each row.
-#include "ir/Dialect.h"
+#include "ir/NormalizationOps.h"
 #include "ir/HostTensorAccess.h"
 #include "ir/ShardingRules.h"
 #include "ir/TypeInference.h"
@@ -258,4 +258,16 @@ LogicalResult LayerNormGradOp::evaluate(ArrayRef<HostTensor> operands, MutableAr
   return success();
 }
 
+//===- Definitions -----------------------------------------------------------------------------------------------===//
+
+void DGDialect::addNormalizationOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/NormalizationOps.cpp.inc"
+      >();
+}
+
 } // namespace dg::ir
+
+#define GET_OP_CLASSES
+#include "ir/NormalizationOps.cpp.inc"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizer steps: elementwise in all their operands, with the learning rate and the number of the step from the run.
-#include "ir/Dialect.h"
+#include "ir/OptimizerOps.h"
 #include "ir/ShardingRules.h"
 #include "ir/TypeInference.h"
 
@@ -95,4 +95,16 @@ LogicalResult AdamOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Ho
   return success();
 }
 
+//===- Definitions -----------------------------------------------------------------------------------------------===//
+
+void DGDialect::addOptimizerOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/OptimizerOps.cpp.inc"
+      >();
+}
+
 } // namespace dg::ir
+
+#define GET_OP_CLASSES
+#include "ir/OptimizerOps.cpp.inc"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling over windows of images [n, c, h, w].
-#include "ir/Dialect.h"
+#include "ir/PoolingOps.h"
 #include "ir/ShardingRules.h"
 #include "ir/TypeInference.h"
 
@@ -115,4 +115,16 @@ LogicalResult MaxPool2dGradOp::evaluate(ArrayRef<HostTensor> operands, MutableAr
   return success();
 }
 
+//===- Definitions -----------------------------------------------------------------------------------------------===//
+
+void DGDialect::addPoolingOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/PoolingOps.cpp.inc"
+      >();
+}
+
 } // namespace dg::ir
+
+#define GET_OP_CLASSES
+#include "ir/PoolingOps.cpp.inc"

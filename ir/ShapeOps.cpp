@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that move or add up elements without changing them.
-#include "ir/Dialect.h"
+#include "ir/ShapeOps.h"
 #include "ir/GradientBuilding.h"
 #include "ir/HostTensorAccess.h"
 #include "ir/ShardingRules.h"
@@ -252,4 +252,16 @@ LogicalResult ReduceSumOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayR
   return success();
 }
 
+//===- Definitions -----------------------------------------------------------------------------------------------===//
+
+void DGDialect::addShapeOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/ShapeOps.cpp.inc"
+      >();
+}
+
 } // namespace dg::ir
+
+#define GET_OP_CLASSES
+#include "ir/ShapeOps.cpp.inc"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies @loss to @eval before anything is differentiated, so that a job can evaluate what it trains.
-#include "ir/Dialect.h"
+#include "ir/GraphOps.h"
 #include "passes/Passes.h"
 
 using namespace mlir;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns the gradients that @train returns into updates of the parameters and of the optimizer's state.
-#include "ir/Dialect.h"
+#include "ir/GraphOps.h"
+#include "ir/OptimizerOps.h"
 #include "passes/OptimizerSpec.h"
 #include "passes/Passes.h"
 

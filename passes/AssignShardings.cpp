@@ -2,6 +2,11 @@
 // Gives every operand and result its sharding. One sweep in program order: an op is cut along the factor that most
 // bytes of its operands are cut along already; a weight that meets an uncut activation is cut by its outputs where that
 // pays (the column-then-row scheme of Megatron-LM, arXiv 1909.08053, found by looking ahead along the sharding rules).
+#include "ir/ContractionOps.h"
+#include "ir/ConvolutionOps.h"
+#include "ir/ElementwiseOps.h"
+#include "ir/GraphOps.h"
+#include "ir/ShapeOps.h"
 #include "passes/GraphOrder.h"
 #include "passes/Mesh.h"
 #include "passes/Passes.h"

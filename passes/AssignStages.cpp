@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bridge to the partitioner for pipeline stages: forward ops become a graph with costs, the cut comes back as
 // stages.
-#include "ir/Dialect.h"
+#include "ir/GraphOps.h"
 #include "partitioner/Stages.h"
 #include "passes/GraphOrder.h"
 #include "passes/Mesh.h"

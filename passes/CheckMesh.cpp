@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says early, in the model's own words, what a mesh asks that the model cannot give.
-#include "ir/Dialect.h"
+#include "ir/ContractionOps.h"
 #include "passes/Mesh.h"
 #include "passes/Passes.h"
 

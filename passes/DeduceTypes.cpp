@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binds symbolic dimensions and deduces the type of every value, so that a person writes no shape that can be deduced.
-#include "ir/Dialect.h"
+#include "ir/GraphOps.h"
 #include "passes/Passes.h"
 
 #include "llvm/Support/MathExtras.h"

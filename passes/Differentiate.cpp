@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reverse-mode differentiation of @loss by the ops' own gradients. Fan-out is summed in a fixed order; ops that lead to
 // no trained parameter get no gradient; an op on the path without one is an error at the op.
-#include "ir/Dialect.h"
+#include "ir/ElementwiseOps.h"
+#include "ir/GraphOps.h"
 #include "passes/Passes.h"
 
 using namespace mlir;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts chains of elementwise ops into one kernel. An op joins the group of its only user when both have the same shape:
 // what is between them then never reaches memory.
-#include "ir/Dialect.h"
+#include "ir/GraphOps.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/IRMapping.h"

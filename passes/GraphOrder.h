@@ -2,7 +2,7 @@
 // The order in which the partition passes take the graphs of a module.
 #pragma once
 
-#include "ir/Dialect.h"
+#include "ir/GraphOps.h"
 
 #include "mlir/IR/BuiltinOps.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes every type local to one rank. Where a value lies otherwise than its user needs it, the collective between the
 // two shardings is inserted, once for each value and need: so each partial sum is reduced exactly once.
+#include "ir/CommunicationOps.h"
+#include "ir/GraphOps.h"
 #include "passes/Mesh.h"
 #include "passes/Passes.h"
 #include "passes/Sharding.h"

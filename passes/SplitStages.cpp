@@ -5,7 +5,8 @@
 //   - an accumulated sum, on its way into the update when a step has several micro-batches.
 // With one micro-batch the update is part of the last chunk of its stage, so that gradients can leave while others are
 // still being computed.
-#include "ir/Dialect.h"
+#include "ir/CommunicationOps.h"
+#include "ir/GraphOps.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/IRMapping.h"

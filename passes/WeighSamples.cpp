@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes a loss a weighted sum over samples. With the weights an input, padding, partial batches, micro-batches and
 // accumulation need no kernel of their own: whatever is added up is already the mean.
-#include "ir/Dialect.h"
+#include "ir/ElementwiseOps.h"
+#include "ir/GraphOps.h"
+#include "ir/ShapeOps.h"
 #include "passes/Passes.h"
 
 using namespace mlir;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/reference/OpEvaluation.h"
+#include "ir/GraphOps.h"
 
 using namespace mlir;
 

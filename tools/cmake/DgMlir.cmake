@@ -40,7 +40,7 @@ endfunction()
 
 # dg_mlir_tablegen(target file.td [flags... output]...): runs mlir-tblgen once for each output, before the target is compiled.
 # Flags start with a dash and hold for the output that follows them. `target` is a library that exists, or the name of a new
-# target. Outputs are included from the root: "ir/Ops.h.inc" for ir/CMakeLists.txt and Ops.h.inc.
+# target. Outputs are included from the root: "ir/GraphOps.h.inc" for ir/CMakeLists.txt and GraphOps.h.inc.
 #   dg_mlir_tablegen(dg_ir Dialect.td -gen-dialect-decls Dialect.h.inc -gen-dialect-defs Dialect.cpp.inc)
 #   dg_mlir_tablegen(dg_ir Interfaces.td -gen-op-interface-decls Interfaces.h.inc -gen-op-interface-defs Interfaces.cpp.inc)
 #   dg_mlir_tablegen(dg_ir Attrs.td -gen-attrdef-decls -attrdefs-dialect=dg Attrs.h.inc -gen-enum-decls Enums.h.inc)
@@ -87,29 +87,10 @@ function(dg_mlir_tablegen target td)
   add_dependencies(${target} ${generated})
 endfunction()
 
-# dg_mlir_sharded_ops(library file.td HEADER "ir/Ops.h" SHARDS 8 [FLAGS -dialect=dg]): generates <file>.h.inc and <file>.cpp.inc and
-# compiles the definitions as that many sources, side by side; one source of 130 ops would take a minute and a gigabyte.
-# The header includes <file>.h.inc with GET_OP_CLASSES; the dialect's initialize() calls register<Dialect>DialectOperations(this)
-# in place of addOperations.
-function(dg_mlir_sharded_ops target td)
-  cmake_parse_arguments(ARG "" "HEADER;SHARDS" "FLAGS" ${ARGN})
-  if(NOT ARG_HEADER OR NOT ARG_SHARDS)
-    message(FATAL_ERROR "dg_mlir_sharded_ops(${target} ${td} …): HEADER and SHARDS are needed")
-  endif()
-  get_filename_component(stem "${td}" NAME_WE)
-  file(RELATIVE_PATH folder "${PROJECT_BINARY_DIR}" "${CMAKE_CURRENT_BINARY_DIR}")
-  dg_mlir_tablegen(${target} ${td}
-    -gen-op-decls -op-shard-count=${ARG_SHARDS} ${ARG_FLAGS} ${stem}.h.inc
-    -gen-op-defs -op-shard-count=${ARG_SHARDS} ${ARG_FLAGS} ${stem}.cpp.inc)
-  math(EXPR last "${ARG_SHARDS} - 1")
-  foreach(index RANGE ${last})
-    set(source "${CMAKE_CURRENT_BINARY_DIR}/${stem}.${index}.cpp")
-    file(CONFIGURE OUTPUT "${source}" CONTENT
-"// Generated: shard ${index} of the op definitions of ${stem}.td.
-#include \"${ARG_HEADER}\"
-#define GET_OP_DEFS_${index}
-#include \"${folder}/${stem}.cpp.inc\"
-")
-    target_sources(${target} PRIVATE "${source}")
+# dg_mlir_ops(library families...): generates <Family>.h.inc and <Family>.cpp.inc from <Family>.td. The header <Family>.h and the source
+# <Family>.cpp include them, so that the definitions of a family are one source, and a change in it compiles what names the family.
+function(dg_mlir_ops target)
+  foreach(family IN LISTS ARGN)
+    dg_mlir_tablegen(${target} ${family}.td -gen-op-decls ${family}.h.inc -gen-op-defs ${family}.cpp.inc)
   endforeach()
 endfunction()

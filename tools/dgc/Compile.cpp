@@ -2,8 +2,8 @@
 #include "tools/dgc/Compile.h"
 
 #include "codegen/BuildPlan.h"
-#include "ir/Dialect.h"
 #include "ir/Families.h"
+#include "ir/GraphOps.h"
 #include "partitioner/PlanMemory.h"
 #include "partitioner/PlanSchedule.h"
 #include "partitioner/Simulator.h"

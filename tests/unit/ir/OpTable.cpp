@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/ir/OpTable.h"
 
+#include "ir/GraphOps.h"
 #include "ir/TypeInference.h"
 
 #include "mlir/Parser/Parser.h"

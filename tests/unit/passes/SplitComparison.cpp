@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/passes/SplitComparison.h"
 
+#include "ir/GraphOps.h"
 #include "ir/reference/ReferenceExecutor.h"
 #include "passes/Mesh.h"
 #include "passes/OptimizerSpec.h"
