@@ -25,22 +25,22 @@ using plan::ValueId;
 using plan::ValueKind;
 
 plan::DType dtypeOf(Type type) {
+  using plan::DType;
   Type element = getElementTypeOrSelf(type);
-  if (element.isF64())
-    return plan::DType::f64;
-  if (element.isBF16())
-    return plan::DType::bf16;
-  if (element.isF16())
-    return plan::DType::f16;
-  if (element.isInteger(64))
-    return plan::DType::i64;
-  if (element.isInteger(32))
-    return plan::DType::i32;
-  if (element.isInteger(8))
-    return plan::DType::u8;
-  if (element.isInteger(1))
-    return plan::DType::i1;
-  return plan::DType::f32;
+  if (auto integer = dyn_cast<IntegerType>(element))
+    switch (integer.getWidth()) {
+    case 1:
+      return DType::i1;
+    case 8:
+      return integer.isUnsigned() ? DType::u8 : DType::i8;
+    case 16:
+      return integer.isUnsigned() ? DType::u16 : DType::i16;
+    case 32:
+      return integer.isUnsigned() ? DType::u32 : DType::i32;
+    default:
+      return integer.isUnsigned() ? DType::u64 : DType::i64;
+    }
+  return element.isF64() ? DType::f64 : element.isBF16() ? DType::bf16 : element.isF16() ? DType::f16 : DType::f32;
 }
 
 plan::Phase phaseOf(Phase phase) { return plan::Phase(int(phase)); }
@@ -481,6 +481,15 @@ private:
     FailureOr<KernelSpec> spec = kernels->addKernel(op);
     if (failed(spec))
       return failure();
+    // Nothing to compute, but every value is written once.
+    if (spec->tiles == 0) {
+      for (auto [index, result] : llvm::enumerate(op->getResults())) {
+        plan::Task task = makeTask(op, TaskKind::zero);
+        task.buffers = task.writes = {ids[result] = freshResult(op, index)};
+        append(std::move(task));
+      }
+      return success();
+    }
     plan::Task task = makeTask(op, TaskKind::kernel);
     task.kernel = spec->symbol;
     task.tiles = spec->tiles;

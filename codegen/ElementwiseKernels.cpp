@@ -2,6 +2,7 @@
 // Elementwise ops, broadcasting, and regions of them: one loop nest over the elements of the result.
 #include "codegen/ElementwiseKernels.h"
 
+#include "codegen/ElementArithmetic.h"
 #include "codegen/KernelTable.h"
 #include "codegen/LoopNest.h"
 #include "ir/ElementwiseOps.h"
@@ -15,6 +16,8 @@ namespace dg::codegen {
 
 namespace {
 using ElementFunction = Value (*)(KernelBuilder &, Operation *, ValueRange);
+
+Type elementTypeOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getElementType(); }
 
 /// gelu(x) = x · s with s = 1 / (1 + e^-2u), u = √(2/π) (x + 0.044715 x³): the same as the tanh form, without its
 /// cancellation.
@@ -44,10 +47,11 @@ Value geluGrad(KernelBuilder &k, Operation *, ValueRange v) {
 
 const llvm::StringMap<ElementFunction> &elementFunctions() {
   static const llvm::StringMap<ElementFunction> functions = {
-      {"dg.add", [](KernelBuilder &k, Operation *, ValueRange v) { return k.fadd(v[0], v[1]); }},
-      {"dg.sub", [](KernelBuilder &k, Operation *, ValueRange v) { return k.fsub(v[0], v[1]); }},
-      {"dg.mul", [](KernelBuilder &k, Operation *, ValueRange v) { return k.fmul(v[0], v[1]); }},
-      {"dg.div", [](KernelBuilder &k, Operation *, ValueRange v) { return k.fdiv(v[0], v[1]); }},
+      {"dg.add", [](KernelBuilder &k, Operation *, ValueRange v) { return addElements(k, v[0], v[1]); }},
+      {"dg.sub", [](KernelBuilder &k, Operation *, ValueRange v) { return subElements(k, v[0], v[1]); }},
+      {"dg.mul", [](KernelBuilder &k, Operation *, ValueRange v) { return mulElements(k, v[0], v[1]); }},
+      {"dg.div", [](KernelBuilder &k, Operation *op,
+                    ValueRange v) { return divElements(k, elementTypeOf(op->getOperand(0)), v[0], v[1]); }},
       {"dg.scale", [](KernelBuilder &k, Operation *op,
                       ValueRange v) { return k.scale(v[0], cast<ir::ScaleOp>(op).getFactor().convertToDouble()); }},
       {"dg.relu", [](KernelBuilder &k, Operation *, ValueRange v) { return k.fmax(k.constant(0, v[0]), v[0]); }},
@@ -126,7 +130,8 @@ LogicalResult emitFused(KernelBuilder &k, Operation *op) {
         return arguments;
       Value result;
       if (auto constant = dyn_cast<ir::ConstantOp>(inner))
-        result = k.constant(constant.getValue().convertToDouble(), operands.front());
+        result = elementConstant(k, elementTypeOf(constant.getResult()), constant.getValue().convertToDouble(),
+                                 operands.front());
       else
         result = emitElementFunction(k, &inner, arguments);
       if (!result)
@@ -141,7 +146,7 @@ LogicalResult emitAccumulate(KernelBuilder &k, Operation *op) {
   int64_t count = numElements(op->getOperand(0));
   loopRowsOfTile(k, 1, count, elementsPerTile, [&](Value, Value from, Value to) {
     k.loopVectors(from, to, count, [&](Value at, Lanes lanes) {
-      k.store(k.fadd(k.load(k.buffer(1), at, lanes), k.load(k.buffer(0), at, lanes)), k.buffer(1), at, lanes);
+      k.store(addElements(k, k.load(k.buffer(1), at, lanes), k.load(k.buffer(0), at, lanes)), k.buffer(1), at, lanes);
     });
   });
   return success();

@@ -12,15 +12,55 @@ using namespace mlir;
 
 namespace dg::codegen {
 
-KernelBuilder::KernelBuilder(func::FuncOp function, const Target &target)
-    : ImplicitLocOpBuilder(function.getLoc(), OpBuilder::atBlockBegin(function.addEntryBlock())), target(target),
-      lanes(target.lanes()), function(function) {}
+Type storageOf(Type element) {
+  if (element.isBF16())
+    return IntegerType::get(element.getContext(), 16);
+  if (auto integer = dyn_cast<IntegerType>(element))
+    return IntegerType::get(element.getContext(), std::max(8u, integer.getWidth()));
+  return element;
+}
 
-Value KernelBuilder::stack(int64_t elements) {
-  numStackBytes += (elements * 4 + 63) / 64 * 64;
+Type computedOf(Type element) {
+  if (element.isBF16() || element.isF16())
+    return Float32Type::get(element.getContext());
+  if (auto integer = dyn_cast<IntegerType>(element))
+    return IntegerType::get(element.getContext(), integer.getWidth());
+  return element;
+}
+
+static FloatType realOf(MLIRContext *context, ArrayRef<Type> elements) {
+  bool isWide = llvm::any_of(elements, [](Type element) { return element.isF64(); });
+  return isWide ? FloatType(Float64Type::get(context)) : FloatType(Float32Type::get(context));
+}
+
+static Target targetOf(Target target, FloatType real) {
+  target.realBytes = real.getWidth() / 8;
+  return target;
+}
+
+KernelBuilder::KernelBuilder(func::FuncOp function, ArrayRef<Type> elements, const Target &target)
+    : ImplicitLocOpBuilder(function.getLoc(), OpBuilder::atBlockBegin(function.addEntryBlock())),
+      real(realOf(function.getContext(), elements)), target(targetOf(target, real)), lanes(this->target.lanes()),
+      function(function), elements(elements) {}
+
+Type KernelBuilder::elementOf(Value buffer) {
+  if (auto argument = dyn_cast<BlockArgument>(buffer))
+    return elements[argument.getArgNumber()];
+  return cast<MemRefType>(buffer.getType()).getElementType();
+}
+
+Value KernelBuilder::lr() {
+  Value argument = function.getArgument(function.getNumArguments() - 3);
+  return real.isF32() ? argument : create<arith::ExtFOp>(real, argument);
+}
+
+Value KernelBuilder::stack(int64_t elements, Type element) {
+  if (!element)
+    element = real;
+  numStackBytes += (elements * (element.getIntOrFloatBitWidth() / 8) + 63) / 64 * 64;
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToStart(&function.getBody().front());
-  return create<memref::AllocaOp>(MemRefType::get({elements}, getF32Type()), getI64IntegerAttr(64));
+  return create<memref::AllocaOp>(MemRefType::get({elements}, element), getI64IntegerAttr(64));
 }
 
 void KernelBuilder::loop(Value from, Value to, int64_t step, Body body) {
@@ -117,40 +157,104 @@ Value KernelBuilder::laneMask(Lanes lanes) {
   return create<vector::ConstantMaskOp>(vectorOf(lanes.width, getI1Type()), getI64ArrayAttr({lanes.active}));
 }
 
+/// `type` with the shape of `like`, which is a scalar or a vector.
+static Type shapedLike(Type like, Type element) {
+  auto vector = dyn_cast<VectorType>(like);
+  return vector ? Type(VectorType::get(vector.getShape(), element)) : element;
+}
+
+Value KernelBuilder::fromStorage(Value stored, Type element) {
+  auto as = [&](Type type) { return shapedLike(stored.getType(), type); };
+  if (element.isF16())
+    return create<arith::ExtFOp>(as(getF32Type()), stored);
+  if (element.isBF16()) {
+    Value bits = create<arith::ExtUIOp>(as(getI32Type()), stored);
+    return create<arith::BitcastOp>(as(getF32Type()), create<arith::ShLIOp>(bits, constant(16, bits)));
+  }
+  if (element.isInteger(1))
+    return create<arith::CmpIOp>(arith::CmpIPredicate::ne, stored, constant(0, stored));
+  return stored;
+}
+
+Value KernelBuilder::toStorage(Value computed, Type element) {
+  auto as = [&](Type type) { return shapedLike(computed.getType(), type); };
+  if (element.isF16())
+    return create<arith::TruncFOp>(as(element), computed);
+  if (element.isBF16()) {
+    // To nearest, ties to even; done on bits, since few processors have the instruction.
+    Value bits = create<arith::BitcastOp>(as(getI32Type()), computed), sixteen = constant(16, bits);
+    Value odd = create<arith::AndIOp>(create<arith::ShRUIOp>(bits, sixteen), constant(1, bits));
+    Value rounded = create<arith::AddIOp>(create<arith::AddIOp>(bits, constant(0x7fff, bits)), odd);
+    Value isNan = create<arith::CmpFOp>(arith::CmpFPredicate::UNO, computed, computed);
+    Value result = select(isNan, create<arith::OrIOp>(bits, constant(0x400000, bits)), rounded);
+    return create<arith::TruncIOp>(as(getI16Type()), create<arith::ShRUIOp>(result, sixteen));
+  }
+  if (element.isInteger(1))
+    return create<arith::ExtUIOp>(as(getI8Type()), computed);
+  return computed;
+}
+
 Value KernelBuilder::load(Value buffer, Value at, Lanes lanes, double other) {
   auto type = vectorOf(lanes.width, cast<MemRefType>(buffer.getType()).getElementType());
+  Type element = elementOf(buffer);
   if (!lanes.isMasked())
-    return create<vector::LoadOp>(type, buffer, at);
+    return fromStorage(create<vector::LoadOp>(type, buffer, at), element);
+  // Only what is stored as it is computed with can be given a number where it is masked; the others are 0 in all bits.
+  bool isPlain = type.getElementType() == computedOf(element);
   Value passThrough = create<arith::ConstantOp>(DenseElementsAttr::get(
-      type, isa<FloatType>(type.getElementType()) ? Attribute(getFloatAttr(type.getElementType(), other))
-                                                  : Attribute(getIntegerAttr(type.getElementType(), int64_t(other)))));
-  return create<vector::MaskedLoadOp>(type, buffer, at, laneMask(lanes), passThrough);
+      type, isa<FloatType>(type.getElementType())
+                ? Attribute(getFloatAttr(type.getElementType(), isPlain ? other : 0))
+                : Attribute(getIntegerAttr(type.getElementType(), isPlain ? int64_t(other) : 0))));
+  Value loaded = fromStorage(create<vector::MaskedLoadOp>(type, buffer, at, laneMask(lanes), passThrough), element);
+  return isPlain || other == 0 ? loaded : mask(loaded, lanes, other);
 }
 
 void KernelBuilder::store(Value value, Value buffer, Value at, Lanes lanes) {
+  value = toStorage(value, elementOf(buffer));
   if (lanes.isMasked())
     create<vector::MaskedStoreOp>(buffer, at, laneMask(lanes), value);
   else
     create<vector::StoreOp>(value, buffer, at);
 }
 
-Value KernelBuilder::loadScalar(Value buffer, Value at) { return create<memref::LoadOp>(buffer, at); }
-void KernelBuilder::storeScalar(Value value, Value buffer, Value at) { create<memref::StoreOp>(value, buffer, at); }
+Value KernelBuilder::gather(Value buffer, Value at, Value offsets, Lanes lanes) {
+  auto type = vectorOf(lanes.width, cast<MemRefType>(buffer.getType()).getElementType());
+  Value zeros = create<arith::ConstantOp>(getZeroAttr(type));
+  return fromStorage(create<vector::GatherOp>(type, buffer, ValueRange(at), offsets, laneMask(lanes), zeros),
+                     elementOf(buffer));
+}
+
+Value KernelBuilder::loadScalar(Value buffer, Value at) {
+  return fromStorage(create<memref::LoadOp>(buffer, at), elementOf(buffer));
+}
+void KernelBuilder::storeScalar(Value value, Value buffer, Value at) {
+  create<memref::StoreOp>(toStorage(value, elementOf(buffer)), buffer, at);
+}
 Value KernelBuilder::loadIndex(Value buffer, Value at) {
-  return create<arith::IndexCastOp>(getIndexType(), loadScalar(buffer, at));
+  Value element = loadScalar(buffer, at);
+  if (elementOf(buffer).isUnsignedInteger() || element.getType().isInteger(1))
+    return create<arith::IndexCastUIOp>(getIndexType(), element);
+  return create<arith::IndexCastOp>(getIndexType(), element);
 }
 
 Value KernelBuilder::splat(Value scalar, int64_t width) {
   return create<vector::SplatOp>(vectorOf(width, scalar.getType()), scalar);
 }
 Value KernelBuilder::splat(double number, int64_t width) {
-  return create<arith::ConstantOp>(DenseElementsAttr::get(vectorOf(width), float(number)));
+  return create<arith::ConstantOp>(DenseElementsAttr::get(vectorOf(width), Attribute(getFloatAttr(real, number))));
 }
 Value KernelBuilder::constant(double value, Value like) {
+  Type element = getElementTypeOrSelf(like.getType());
+  TypedAttr attr;
+  if (isa<FloatType>(element))
+    attr = getFloatAttr(element, value);
+  else
+    // The largest unsigned numbers do not fit a signed one.
+    attr = getIntegerAttr(
+        element, APInt(element.getIntOrFloatBitWidth(), value < 0 ? uint64_t(int64_t(value)) : uint64_t(value)));
   if (auto type = dyn_cast<VectorType>(like.getType()))
-    return create<arith::ConstantOp>(
-        DenseElementsAttr::get(type, Attribute(getFloatAttr(type.getElementType(), value))));
-  return create<arith::ConstantOp>(getFloatAttr(like.getType(), value));
+    attr = DenseElementsAttr::get(type, Attribute(attr));
+  return create<arith::ConstantOp>(attr);
 }
 
 Value KernelBuilder::mask(Value value, Lanes lanes, double other) {
@@ -173,6 +277,8 @@ Value KernelBuilder::log(Value a) { return create<math::LogOp>(a); }
 // parts and e^r is a polynomial of degree 6. 2^n is made of two factors, so that results up to the largest float are
 // reached.
 Value KernelBuilder::exp(Value a) {
+  if (getElementTypeOrSelf(a.getType()).isF64())
+    return create<math::ExpOp>(a);
   auto like = [&](double value) { return constant(value, a); };
   Type floats = a.getType();
   Type integers = isa<VectorType>(floats) ? Type(vectorOf(cast<VectorType>(floats).getNumElements(), getI32Type()))

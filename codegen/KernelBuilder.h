@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What emitters of kernels write with: a builder inside the kernel's function, where every buffer is a flat memref of
 // static size, with short names for index arithmetic, loops, vectors with a static tail, and floating-point ops.
+//
+// A buffer has the element type of its tensor; memory holds what storageOf says. Loads give, and stores take, what is
+// computed with: f32 for f16 and bf16, an i1 for a bool, a signless integer for an unsigned one. An emitter that is
+// written with loads, stores and floating-point ops therefore serves f32, f64, f16 and bf16 alike.
 #pragma once
 
 #include "codegen/Target.h"
@@ -22,6 +26,11 @@ struct Lanes {
   bool isMasked() const { return active < width; }
 };
 
+/// What memory holds for an element: bf16 is 16 bits, a bool a byte, an unsigned integer a signless one.
+mlir::Type storageOf(mlir::Type element);
+/// What is computed with for an element: f32 for f16 and bf16, a signless integer for an unsigned one.
+mlir::Type computedOf(mlir::Type element);
+
 class KernelBuilder : public mlir::ImplicitLocOpBuilder {
 public:
   using Body = llvm::function_ref<void(Value)>;
@@ -29,16 +38,23 @@ public:
   using Values = llvm::SmallVector<Value>;
   using CarryingBody = llvm::function_ref<Values(Value, ValueRange)>;
 
-  /// Writes into the empty function `function`, whose arguments are the buffers, then lr, step and tile.
-  KernelBuilder(mlir::func::FuncOp function, const Target &target);
+  /// Writes into the empty function `function`, whose arguments are the buffers, then lr, step and tile; `elements` are
+  /// the element types of the buffers' tensors.
+  KernelBuilder(mlir::func::FuncOp function, llvm::ArrayRef<mlir::Type> elements, const Target &target);
 
-  const Target &target;
-  /// Elements of one full vector of f32.
+  /// The type of numbers in this kernel: f64 where a buffer has it, else f32.
+  const mlir::FloatType real;
+  /// With the bytes of `real`.
+  const Target target;
+  /// Elements of one full vector of `real`.
   const int64_t lanes;
 
   Value buffer(unsigned index) { return function.getArgument(index); }
   unsigned numBuffers() { return function.getNumArguments() - 3; }
-  Value lr() { return function.getArgument(function.getNumArguments() - 3); }
+  /// The element type of a buffer's tensor; of a workspace what it was made of.
+  mlir::Type elementOf(Value buffer);
+  /// As a number of type `real`.
+  Value lr();
   Value step() { return function.getArgument(function.getNumArguments() - 2); }
   Value tile() { return function.getArgument(function.getNumArguments() - 1); }
 
@@ -47,8 +63,8 @@ public:
   int64_t tiles() const { return numTiles; }
 
   /// Workspace of this call on the stack of the thread, aligned to a cache line. It stays hot from tile to tile; a
-  /// kernel that takes more than mostStackBytes together is refused.
-  Value stack(int64_t elements);
+  /// kernel that takes more than mostStackBytes together is refused. Elements are of type `real` unless given.
+  Value stack(int64_t elements, mlir::Type element = {});
   int64_t stackBytes() const { return numStackBytes; }
   static constexpr int64_t mostStackBytes = 1 << 20;
 
@@ -90,10 +106,12 @@ public:
 
   // Memory. A vector of width 1 is a vector too.
   mlir::VectorType vectorOf(int64_t width, mlir::Type element);
-  mlir::VectorType vectorOf(int64_t width) { return vectorOf(width, getF32Type()); }
-  /// Masked lanes read `other`.
+  mlir::VectorType vectorOf(int64_t width) { return vectorOf(width, real); }
+  /// Masked lanes read `other`, a number that every type of element has.
   Value load(Value buffer, Value at, Lanes lanes, double other = 0);
   void store(Value value, Value buffer, Value at, Lanes lanes);
+  /// The elements at `at` + `offsets` (a vector of i32); masked lanes read 0.
+  Value gather(Value buffer, Value at, Value offsets, Lanes lanes);
   Value loadScalar(Value buffer, Value at);
   void storeScalar(Value value, Value buffer, Value at);
   /// An integer element as an index.
@@ -102,7 +120,7 @@ public:
   Value loadSplat(Value buffer, Value at, Lanes lanes) { return splat(loadScalar(buffer, at), lanes.width); }
   Value splat(Value scalar, int64_t width);
   Value splat(double number, int64_t width);
-  Value number(double value) { return create<mlir::arith::ConstantOp>(getF32FloatAttr(float(value))); }
+  Value number(double value) { return create<mlir::arith::ConstantOp>(getFloatAttr(real, value)); }
   /// `value` where the lanes are active, `other` elsewhere.
   Value mask(Value value, Lanes lanes, double other);
   Value laneMask(Lanes lanes);
@@ -113,7 +131,7 @@ public:
   Value fmul(Value a, Value b);
   Value fdiv(Value a, Value b);
   Value fma(Value a, Value b, Value c);
-  /// A constant of the type of `like`.
+  /// A constant of the type of `like`, which may be one of integers.
   Value constant(double value, Value like);
   Value scale(Value a, double factor) { return fmul(a, constant(factor, a)); }
   /// The larger; NaN where `b` is NaN.
@@ -131,6 +149,11 @@ public:
 
 private:
   mlir::func::FuncOp function;
+  /// Between what memory holds for an element and what is computed with.
+  Value fromStorage(Value stored, mlir::Type element);
+  Value toStorage(Value computed, mlir::Type element);
+
+  llvm::SmallVector<mlir::Type> elements;
   int64_t numTiles = 1;
   int64_t numStackBytes = 0;
 };

@@ -7,6 +7,7 @@
 #include "codegen/LowerToLlvm.h"
 #include "codegen/NativeObject.h"
 #include "ir/Dialect.h"
+#include "ir/ElementTypes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -79,16 +80,15 @@ static LogicalResult checkType(Operation *op, Type type) {
     return op->emitOpError() << "has the type " << type
                              << " where a kernel needs a static shape: bind every dimension with --bind";
   Type element = tensor.getElementType();
-  if (!element.isF32() && !element.isSignlessInteger(32) && !element.isSignlessInteger(64))
-    return op->emitOpError() << "has elements of type " << element << "; kernels exist for f32, i32 and i64";
-  if (tensor.getNumElements() == 0)
-    return op->emitOpError() << "has an empty tensor " << type << "; a kernel needs at least one element";
+  if (!ir::isElementType(element))
+    return op->emitOpError() << "has elements of type " << element << "; kernels exist for " << ir::elementTypeNames;
   return success();
 }
 
-static MemRefType flatBufferOf(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  return MemRefType::get({tensor.getNumElements()}, tensor.getElementType());
+static bool isEmpty(Type type) { return cast<RankedTensorType>(type).getNumElements() == 0; }
+
+static MemRefType flatBufferOf(RankedTensorType tensor) {
+  return MemRefType::get({tensor.getNumElements()}, storageOf(tensor.getElementType()));
 }
 
 FailureOr<KernelSpec> KernelModule::addKernel(Operation *op) {
@@ -102,6 +102,13 @@ FailureOr<KernelSpec> KernelModule::addKernel(Operation *op) {
     if (failed(checkType(op, type)))
       return failure();
 
+  if (op->getNumResults() > 0 && llvm::all_of(op->getResultTypes(), isEmpty)) {
+    KernelSpec none;
+    none.tiles = 0;
+    none.aliasedOperand.resize(op->getNumResults(), -1);
+    return none;
+  }
+
   std::string key = keyOf(op);
   if (auto known = kernels.find(key); known != kernels.end())
     return known->second;
@@ -112,19 +119,24 @@ FailureOr<KernelSpec> KernelModule::addKernel(Operation *op) {
   spec.aliasedOperand = emitter.aliasedOperand;
   spec.aliasedOperand.resize(op->getNumResults(), -1);
 
-  SmallVector<Type> arguments;
+  SmallVector<Type> arguments, elements;
+  auto addBuffer = [&](Type type) {
+    auto tensor = cast<RankedTensorType>(type);
+    arguments.push_back(flatBufferOf(tensor));
+    elements.push_back(tensor.getElementType());
+  };
   for (Type type : op->getOperandTypes())
-    arguments.push_back(flatBufferOf(type));
+    addBuffer(type);
   if (emitter.accumulates)
-    arguments.push_back(flatBufferOf(op->getOperand(0).getType()));
+    addBuffer(op->getOperand(0).getType());
   for (auto [result, aliased] : llvm::zip_equal(op->getResults(), spec.aliasedOperand))
     if (aliased < 0)
-      arguments.push_back(flatBufferOf(result.getType()));
+      addBuffer(result.getType());
   OpBuilder builder(module->getContext());
   arguments.append({builder.getF32Type(), builder.getI64Type(), builder.getIndexType()});
   auto function = func::FuncOp::create(op->getLoc(), spec.symbol, builder.getFunctionType(arguments, {}));
   module->push_back(function);
-  KernelBuilder kernel(function, target);
+  KernelBuilder kernel(function, elements, target);
   LogicalResult emitted = emitter.emit(kernel, op);
   if (succeeded(emitted) && kernel.stackBytes() > KernelBuilder::mostStackBytes)
     emitted = op->emitOpError() << "needs " << kernel.stackBytes() << " bytes of stack in a kernel, of at most "

@@ -24,7 +24,7 @@ namespace dg::codegen {
 /// accumulator), the results that are not in place, the scratch buffers.
 struct KernelSpec {
   std::string symbol;
-  uint32_t tiles = 1;
+  uint32_t tiles = 1; ///< 0: every result is empty, and there is no kernel to call
   llvm::SmallVector<int64_t> scratchBytes;
   /// For each result the operand whose buffer it overwrites, or -1.
   llvm::SmallVector<int> aliasedOperand;

@@ -77,6 +77,8 @@ Value LoopNest::rowOffset(KernelBuilder &kernel, unsigned tensor, Value row) con
 
 void loopWholeRowsOfTile(KernelBuilder &kernel, int64_t rows, int64_t rowsPerTile,
                          llvm::function_ref<void(Value)> body) {
+  if (rows == 0)
+    return;
   int64_t tiles = llvm::divideCeil(rows, std::clamp<int64_t>(rowsPerTile, 1, rows));
   rowsPerTile = llvm::divideCeil(rows, tiles);
   tiles = llvm::divideCeil(rows, rowsPerTile);
@@ -90,6 +92,8 @@ void loopWholeRowsOfTile(KernelBuilder &kernel, int64_t rows, int64_t rowsPerTil
 
 void loopRowsOfTile(KernelBuilder &kernel, int64_t rows, int64_t columns, int64_t tileElements,
                     llvm::function_ref<void(Value, Value, Value)> body) {
+  if (rows == 0 || columns == 0)
+    return;
   // A row longer than one and a half tiles is cut itself, at full cache lines of 4-byte elements.
   int64_t columnsPerTile = columns;
   if (columns > tileElements + tileElements / 2)
@@ -103,6 +107,35 @@ void loopRowsOfTile(KernelBuilder &kernel, int64_t rows, int64_t columns, int64_
   Value from = kernel.mul(rows == 1 ? kernel.tile() : kernel.mod(kernel.tile(), columnTiles), columnsPerTile);
   Value to = kernel.add(from, columnsPerTile);
   body(row, from, columns % columnsPerTile ? kernel.min(to, kernel.index(columns)) : to);
+}
+
+void forEachElement(KernelBuilder &kernel, ArrayRef<int64_t> shape,
+                    llvm::function_ref<void(Value place, ArrayRef<Value> index)> body) {
+  int64_t columns = shape.empty() ? 1 : shape.back(), rows = 1;
+  for (int64_t size : shape.empty() ? shape : shape.drop_back())
+    rows *= size;
+  loopRowsOfTile(kernel, rows, columns, elementsPerTile, [&](Value row, Value from, Value to) {
+    SmallVector<Value> index(shape.size());
+    Value rest = row;
+    for (size_t dim = shape.empty() ? 0 : shape.size() - 1; dim-- > 0;) {
+      index[dim] = dim == 0 ? rest : kernel.mod(rest, shape[dim]);
+      rest = dim == 0 ? rest : kernel.div(rest, shape[dim]);
+    }
+    Value start = kernel.mul(row, columns);
+    kernel.loop(from, to, 1, [&](Value column) {
+      if (!shape.empty())
+        index.back() = column;
+      body(kernel.add(start, column), index);
+    });
+  });
+}
+
+Value placeOf(KernelBuilder &kernel, ArrayRef<Value> index, ArrayRef<int64_t> strides) {
+  Value place = kernel.index(0);
+  for (auto [at, stride] : llvm::zip_equal(index, strides))
+    if (stride != 0)
+      place = kernel.add(place, kernel.mul(at, stride));
+  return place;
 }
 
 } // namespace dg::codegen

@@ -50,4 +50,12 @@ void loopRowsOfTile(KernelBuilder &kernel, int64_t rows, int64_t columns, int64_
 void loopWholeRowsOfTile(KernelBuilder &kernel, int64_t rows, int64_t rowsPerTile,
                          llvm::function_ref<void(Value row)> body);
 
+/// The general path for elements of any type: calls the body for each element of a tensor of `shape`, one at a time,
+/// cut into tiles, with its place in row-major order and its index in each dimension. The last dimension is the
+/// innermost loop, which LLVM vectorises where the body is simple.
+void forEachElement(KernelBuilder &kernel, llvm::ArrayRef<int64_t> shape,
+                    llvm::function_ref<void(Value place, llvm::ArrayRef<Value> index)> body);
+/// Where the element at `index` lies in a tensor with these strides.
+Value placeOf(KernelBuilder &kernel, llvm::ArrayRef<Value> index, llvm::ArrayRef<int64_t> strides);
+
 } // namespace dg::codegen

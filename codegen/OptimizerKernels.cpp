@@ -66,18 +66,19 @@ LogicalResult emitAdam(KernelBuilder &k, Operation *op) {
   auto adam = cast<ir::AdamOp>(op);
   double beta1 = adam.getBeta1().convertToDouble(), beta2 = adam.getBeta2().convertToDouble();
   double decay = adam.getWeightDecay().convertToDouble(), epsilon = adam.getEpsilon().convertToDouble();
-  Type f64 = k.getF64Type(), f32 = k.getF32Type();
+  Type f64 = k.getF64Type();
+  bool isWide = k.real.isF64();
+  auto toReal = [&](Value number) -> Value { return isWide ? number : k.create<arith::TruncFOp>(k.real, number); };
   Value one = k.create<arith::ConstantOp>(k.getFloatAttr(f64, 1));
-  Value lr = k.create<arith::ExtFOp>(f64, k.lr());
+  Value lr = isWide ? k.lr() : k.create<arith::ExtFOp>(f64, k.lr());
   Value correction1 = k.create<arith::SubFOp>(one, powerOfStep(k, beta1));
   Value correction2 = k.create<arith::SubFOp>(one, powerOfStep(k, beta2));
   // p - (lr / c1) · m / (√v · (1 / √c2) + ε), and p · (1 - lr · decay): what depends on the step only is computed once,
   // in f64.
-  Value rate = k.create<arith::TruncFOp>(f32, k.create<arith::DivFOp>(lr, correction1));
-  Value root = k.create<arith::TruncFOp>(f32, k.create<arith::DivFOp>(one, k.create<math::SqrtOp>(correction2)));
-  Value shrink = k.create<arith::TruncFOp>(
-      f32, k.create<arith::SubFOp>(
-               one, k.create<arith::MulFOp>(lr, k.create<arith::ConstantOp>(k.getFloatAttr(f64, decay)))));
+  Value rate = toReal(k.create<arith::DivFOp>(lr, correction1));
+  Value root = toReal(k.create<arith::DivFOp>(one, k.create<math::SqrtOp>(correction2)));
+  Value shrink = toReal(k.create<arith::SubFOp>(
+      one, k.create<arith::MulFOp>(lr, k.create<arith::ConstantOp>(k.getFloatAttr(f64, decay)))));
   loopElements(k, op, [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes);
     Value first = k.load(k.buffer(2), at, lanes), second = k.load(k.buffer(3), at, lanes);

@@ -25,8 +25,7 @@ Value loadStrided(KernelBuilder &k, Value buffer, Value at, Lanes lanes, int64_t
     offsets.push_back(int32_t(std::min(lane, lanes.active - 1) * stride));
   Value places = k.create<arith::ConstantOp>(
       DenseElementsAttr::get(k.vectorOf(width, k.getI32Type()), ArrayRef<int32_t>(offsets)));
-  return k.create<vector::GatherOp>(k.vectorOf(width), buffer, ValueRange(at), places, k.laneMask(lanes),
-                                    k.splat(0.0, width));
+  return k.gather(buffer, at, places, lanes);
 }
 
 void storePairs(KernelBuilder &k, Value even, Value odd, Value buffer, Value at, Lanes lanes) {

@@ -17,6 +17,7 @@ struct Target {
   std::string features; ///< LLVM feature string: "+avx2,+fma,…"; empty: what the cpu has
   int64_t vectorBytes = 16;
   int64_t vectorRegisters = 16;
+  int64_t realBytes = 4; ///< of the elements that a kernel computes with: 8 in a kernel of f64
 
   /// `native` asks the host for its name and features. On failure `error` says what was found and what is known.
   static mlir::FailureOr<Target> parse(llvm::StringRef name, std::string &error);
@@ -25,8 +26,8 @@ struct Target {
   /// that lacks one of them cannot run the objects.
   llvm::SmallVector<std::string> requiredFeatures() const;
 
-  /// Elements of 4 bytes in one vector register.
-  int64_t lanes() const { return vectorBytes / 4; }
+  /// Elements of `realBytes` in one vector register.
+  int64_t lanes() const { return vectorBytes / realBytes; }
 };
 
 } // namespace dg::codegen

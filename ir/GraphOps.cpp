@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs, parameters and constants: text form, verification, and the parts of the op contract they have.
 #include "ir/GraphOps.h"
+#include "ir/ElementTypes.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -231,8 +232,10 @@ LogicalResult FusedOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<H
     }
     if (failed(cast<ReferenceOp>(op).evaluate(inputs, outputs, scalars)))
       return failure();
-    for (auto [result, output] : llvm::zip(op.getResults(), outputs))
+    for (auto [result, output] : llvm::zip(op.getResults(), outputs)) {
+      wrapIntegers(tensorOf(result), output);
       values[result] = std::move(output);
+    }
   }
   return success();
 }

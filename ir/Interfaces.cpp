@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The generated side of the op interfaces, and what several families share when they fill them in.
 #include "ir/Dialect.h"
+#include "ir/ElementTypes.h"
 
 #include "ir/Interfaces.cpp.inc"
 
@@ -24,7 +25,9 @@ ShardingRule emptyShardingRule(Operation *op) {
 
 static double bytesOf(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor && tensor.hasStaticShape() ? double(tensor.getNumElements()) * tensor.getElementTypeBitWidth() / 8 : 0;
+  return tensor && tensor.hasStaticShape()
+             ? double(tensor.getNumElements()) * double(elementBytes(tensor.getElementType()))
+             : 0;
 }
 
 double operandAndResultBytes(Operation *op) {

@@ -19,8 +19,6 @@ using nlohmann::json;
 using plan::DType;
 
 constexpr int64_t clusterVersion = 1;
-constexpr DType allTypes[] = {DType::f32, DType::f64, DType::bf16, DType::f16,
-                              DType::i64, DType::i32, DType::u8,   DType::i1};
 
 /// One core of a Zen 3 host as measured: OpenBLAS f32, memcpy, UCX by shared memory and by TCP.
 Cluster cpuPreset() {
@@ -172,7 +170,7 @@ private:
 void readRates(ObjectReader &reader, std::map<DType, double> &rates) {
   for (const std::string &key : reader.keys()) {
     const DType *type = nullptr;
-    for (const DType &candidate : allTypes)
+    for (const DType &candidate : plan::allDTypes)
       if (key == plan::nameOf(candidate))
         type = &candidate;
     if (!type) // finish() names it

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/reference/OpEvaluation.h"
+#include "ir/ElementTypes.h"
 #include "ir/GraphOps.h"
 
 using namespace mlir;
@@ -13,9 +14,11 @@ HostTensor zerosOf(RankedTensorType type) {
 }
 
 void roundTo(Precision precision, RankedTensorType type, HostTensor &tensor) {
-  if (precision == Precision::f32 && isa<FloatType>(type.getElementType()))
+  if (isa<IntegerType>(type.getElementType()))
+    return wrapIntegers(type, tensor);
+  if (precision == Precision::f32)
     for (double &element : tensor.data)
-      element = float(element);
+      element = storedElement(element, type.getElementType());
 }
 
 FailureOr<SmallVector<HostTensor>> evaluateOp(Operation *op, ArrayRef<HostTensor> operands, const RunScalars &scalars,

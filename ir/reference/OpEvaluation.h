@@ -11,8 +11,8 @@ namespace dg::ir {
 
 /// How results are stored. Arithmetic inside an op is in double in both.
 enum class Precision {
-  f32, ///< every element of a floating-point result is rounded to float after each op
-  f64, ///< nothing is rounded
+  f32, ///< every element of a floating-point result is rounded to its type after each op
+  f64, ///< no float is rounded
 };
 
 using TensorMap = std::map<std::string, HostTensor>;
@@ -20,7 +20,7 @@ using TensorMap = std::map<std::string, HostTensor>;
 /// A tensor of zeros with the shape of the type, which is static.
 HostTensor zerosOf(mlir::RankedTensorType type);
 
-/// Rounds the elements as storage in this precision does; integers stay.
+/// Rounds the elements as storage in this precision does; integers wrap to their type in both.
 void roundTo(Precision precision, mlir::RankedTensorType type, HostTensor &tensor);
 
 /// The results of one op of the reference interface. Emits an error on the op where it has no evaluation or a type that

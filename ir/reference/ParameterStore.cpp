@@ -29,8 +29,7 @@ HostTensor initialValue(ParameterOp op, uint64_t seed) {
       break;
     }
   // Stored in the declared type also when later arithmetic is in double, so that both precisions start alike.
-  if (type.getElementType().isF32())
-    roundTo(Precision::f32, type, tensor);
+  roundTo(Precision::f32, type, tensor);
   return tensor;
 }
 

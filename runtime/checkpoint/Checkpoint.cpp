@@ -31,6 +31,16 @@ static const char *safetensorsType(plan::DType type) {
     return "I64";
   case DType::i32:
     return "I32";
+  case DType::i16:
+    return "I16";
+  case DType::i8:
+    return "I8";
+  case DType::u64:
+    return "U64";
+  case DType::u32:
+    return "U32";
+  case DType::u16:
+    return "U16";
   case DType::u8:
     return "U8";
   case DType::i1:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Conversion.h"
 
-#include <bit>
+#include "runtime/support/BFloat16.h"
+
 #include <cstring>
 #include <type_traits>
 
@@ -10,18 +11,6 @@ namespace dg::data {
 namespace {
 
 using Half = _Float16;
-
-struct BFloat16 {
-  uint16_t bits = 0;
-  BFloat16() = default;
-  /// Rounds to nearest even; NaN stays NaN.
-  explicit BFloat16(float value) {
-    uint32_t word = std::bit_cast<uint32_t>(value);
-    bits = value != value ? uint16_t(word >> 16 | 0x40) : uint16_t((word + 0x7fff + (word >> 16 & 1)) >> 16);
-  }
-  explicit operator float() const { return std::bit_cast<float>(uint32_t(bits) << 16); }
-  explicit operator double() const { return double(float(*this)); }
-};
 
 /// One byte, 0 or 1.
 struct Bool {
@@ -136,6 +125,16 @@ static bool isSame(ElementType from, plan::DType to) {
     return from == ElementType::i64;
   case DType::i32:
     return from == ElementType::i32;
+  case DType::i16:
+    return from == ElementType::i16;
+  case DType::i8:
+    return from == ElementType::i8;
+  case DType::u64:
+    return from == ElementType::u64;
+  case DType::u32:
+    return from == ElementType::u32;
+  case DType::u16:
+    return from == ElementType::u16;
   case DType::u8:
     return from == ElementType::u8;
   case DType::i1:
@@ -146,7 +145,7 @@ static bool isSame(ElementType from, plan::DType to) {
 
 Result<Conversion> Conversion::make(ElementType from, plan::DType to, std::optional<Normalization> normalization) {
   using plan::DType;
-  bool toFloat = to == DType::f32 || to == DType::f64 || to == DType::bf16 || to == DType::f16;
+  bool toFloat = plan::isFloat(to);
   if (normalization && !toFloat)
     return Status::error(ErrorKind::usage, "--normalize applies to float arguments; this one is {}", plan::nameOf(to));
   if (isFloat(from) && !toFloat)
@@ -178,6 +177,21 @@ Result<Conversion> Conversion::make(ElementType from, plan::DType to, std::optio
     break;
   case DType::i32:
     conversion.function = choose<int32_t>(from);
+    break;
+  case DType::i16:
+    conversion.function = choose<int16_t>(from);
+    break;
+  case DType::i8:
+    conversion.function = choose<int8_t>(from);
+    break;
+  case DType::u64:
+    conversion.function = choose<uint64_t>(from);
+    break;
+  case DType::u32:
+    conversion.function = choose<uint32_t>(from);
+    break;
+  case DType::u16:
+    conversion.function = choose<uint16_t>(from);
     break;
   case DType::u8:
     conversion.function = choose<uint8_t>(from);

@@ -27,6 +27,10 @@ Result<std::vector<Argument>> argumentsOf(const plan::Plan &plan, const plan::Pr
     if (port.name == sampleWeightPort || port.values.empty())
       continue;
     const plan::Value &value = plan.values[port.values.front()];
+    if (program.batch == 0) {
+      arguments.push_back({port.name, value.dtype, value.globalShape, port.indexBound, /*isWhole=*/true});
+      continue;
+    }
     if (value.globalShape.empty())
       return Status::error(ErrorKind::badInput, "argument '{}' of program '{}' has no batch dimension", port.name,
                            program.name);
@@ -61,10 +65,39 @@ static std::optional<OutsideElement> findOutside(const std::vector<std::byte> &r
 
 Status Column::checkIndices() const {
   using Find = std::optional<OutsideElement> (*)(const std::vector<std::byte> &, int64_t);
-  Find find = target.dtype == plan::DType::i32   ? findOutside<int32_t>
-              : target.dtype == plan::DType::i64 ? findOutside<int64_t>
-              : target.dtype == plan::DType::u8  ? findOutside<uint8_t>
-                                                 : Find(nullptr);
+  Find find = nullptr;
+  switch (target.dtype) {
+  case plan::DType::i64:
+    find = findOutside<int64_t>;
+    break;
+  case plan::DType::i32:
+    find = findOutside<int32_t>;
+    break;
+  case plan::DType::i16:
+    find = findOutside<int16_t>;
+    break;
+  case plan::DType::i8:
+    find = findOutside<int8_t>;
+    break;
+  case plan::DType::u64:
+    find = findOutside<uint64_t>;
+    break;
+  case plan::DType::u32:
+    find = findOutside<uint32_t>;
+    break;
+  case plan::DType::u16:
+    find = findOutside<uint16_t>;
+    break;
+  case plan::DType::u8:
+  case plan::DType::i1:
+    find = findOutside<uint8_t>;
+    break;
+  case plan::DType::f32:
+  case plan::DType::f64:
+  case plan::DType::bf16:
+  case plan::DType::f16:
+    break;
+  }
   if (target.indexBound <= 0 || !find)
     return Status::ok();
   std::vector<std::byte> row(size_t(elements * conversion.targetBytes()));
@@ -152,6 +185,13 @@ Result<Column> Dataset::openColumn(const Argument &argument, const DataSpecs &sp
     auto tensor = isRandomSpec(name) ? makeRandom(name, argument.name, specs.seed) : openFile(name, argument);
     if (!tensor)
       return tensor.status();
+    if (argument.isWhole) {
+      if (tensor->shape != argument.sampleShape || names.size() > 1)
+        return Status::error(ErrorKind::badInput, "{}: found shape {}, expected {} for argument '{}' in one file",
+                             column.text, describeShape(tensor->shape), describeShape(argument.sampleShape),
+                             argument.name);
+      tensor->shape.insert(tensor->shape.begin(), 1);
+    }
     if (tensor->shape.empty() || elementsOf(tensor->shape, 1) != column.elements)
       return Status::error(ErrorKind::badInput, "{}: found shape {}, expected samples of shape {} for argument '{}'",
                            name, describeShape(tensor->shape), describeShape(argument.sampleShape), argument.name);

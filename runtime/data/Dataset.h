@@ -21,11 +21,13 @@ inline constexpr const char *sampleWeightPort = "sample_weight";
 struct Argument {
   std::string name;
   plan::DType dtype = plan::DType::f32;
-  std::vector<int64_t> sampleShape; ///< without the batch dimension
+  std::vector<int64_t> sampleShape; ///< without the batch dimension, or of the whole argument
   int64_t indexBound = 0;           ///< every element must be in [0, indexBound); 0: any number will do
+  bool isWhole = false;             ///< the program has no batch: a source is the argument, one sample
 };
 
-/// The arguments of a program: its input ports but sample_weight. Fails if a port has no batch dimension.
+/// The arguments of a program: its input ports but sample_weight. Fails if the program has a batch and a port no
+/// dimension for it.
 Result<std::vector<Argument>> argumentsOf(const plan::Plan &plan, const plan::Program &program);
 
 /// The samples of one argument. Immutable: any thread may read.

@@ -5,6 +5,16 @@
 
 namespace dg::data {
 
+/// The program has no batch: one rank on the data axis is fed each input as one row.
+static Status checkWhole(const plan::Value &value, Deal deal) {
+  if (value.shape != value.globalShape || deal.dataRanks > 1 || deal.microbatches > 1)
+    return Status::error(ErrorKind::usage,
+                         "input '{}' is cut over {} data ranks and {} micro-batches, but the job was compiled without "
+                         "--batch: compile it with --batch, or with data=1 and one micro-batch",
+                         value.name, deal.dataRanks, deal.microbatches);
+  return Status::ok();
+}
+
 static Status checkInput(const plan::Value &value, const plan::Program &program, Deal deal) {
   if (value.shape.empty() || value.globalShape.size() != value.shape.size())
     return Status::error(ErrorKind::badInput, "plan: input '{}' has no batch dimension", value.name);
@@ -27,7 +37,8 @@ static Status checkInput(const plan::Value &value, const plan::Program &program,
 Result<Feeder> Feeder::create(const plan::Plan &plan, const plan::Program &program, const Dataset &dataset,
                               plan::Coordinates at, const BufferOf &bufferOf) {
   Feeder feeder;
-  feeder.batch = program.batch;
+  bool isWhole = program.batch == 0;
+  feeder.batch = isWhole ? 1 : program.batch;
   feeder.dataRank = at.data;
   feeder.deal = {int64_t(program.microbatches), plan.mesh.sizeOf("data")};
   for (const plan::Port &port : program.inputs)
@@ -35,11 +46,11 @@ Result<Feeder> Feeder::create(const plan::Plan &plan, const plan::Program &progr
       const plan::Value &value = plan.values[id];
       if (int64_t(value.stage) != at.pipe)
         continue;
-      DG_RETURN_IF_ERROR(checkInput(value, program, feeder.deal));
+      DG_RETURN_IF_ERROR(isWhole ? checkWhole(value, feeder.deal) : checkInput(value, program, feeder.deal));
       Input input;
-      input.rows = value.shape[0];
+      input.rows = isWhole ? 1 : value.shape[0];
       input.rowBytes = plan::sizeOf(value.dtype);
-      for (size_t dim = 1; dim < value.shape.size(); ++dim)
+      for (size_t dim = isWhole ? 0 : 1; dim < value.shape.size(); ++dim)
         input.rowBytes *= value.shape[dim];
       if (port.name == sampleWeightPort) {
         if (value.dtype != plan::DType::f32 || input.rowBytes != int64_t(sizeof(float)))

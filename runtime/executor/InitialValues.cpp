@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/executor/InitialValues.h"
 
+#include "runtime/support/BFloat16.h"
 #include "runtime/support/CounterRandom.h"
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 namespace dg {
@@ -12,8 +14,9 @@ namespace dg {
 using plan::DType;
 using plan::Init;
 
-static bool canDraw(DType type) {
-  return type == DType::f32 || type == DType::f64 || type == DType::i32 || type == DType::i64;
+/// Random numbers need elements that can hold them.
+static bool canDraw(DType type, Init::Kind kind) {
+  return kind == Init::Kind::constant || plan::isFloat(type) || type == DType::i32 || type == DType::i64;
 }
 
 static uint64_t numElements(const std::vector<int64_t> &shape) {
@@ -37,12 +40,12 @@ Status checkInitial(const plan::Value &value, std::span<const std::byte> wholeTe
                          "value '{}' has a shape of {} bytes and a slot of {}; the plan is damaged: compile it again",
                          value.name, bytes, value.bytes);
   if (value.init.kind != Init::Kind::file) {
-    if (canDraw(value.dtype))
+    if (canDraw(value.dtype, value.init.kind))
       return Status::ok();
-    return Status::error(
-        ErrorKind::badInput,
-        "value '{}' of type {} starts from a recipe, which makes f32, f64, i32 and i64; give it a file", value.name,
-        plan::nameOf(value.dtype));
+    return Status::error(ErrorKind::badInput,
+                         "value '{}' of type {} starts from random numbers, expected a float, i32 or i64: start it "
+                         "from a constant or a file",
+                         value.name, plan::nameOf(value.dtype));
   }
   uint64_t expected = numElements(value.globalShape) * uint64_t(plan::sizeOf(value.dtype));
   if (wholeTensor.size() != expected)
@@ -96,21 +99,31 @@ void forEachRun(const plan::Value &value, const plan::Mesh &mesh, plan::Coordina
   }
 }
 
+/// A number as an element: bools are 0 or 1, bf16 rounds from float.
+template <typename T> T elementOf(double number) {
+  if constexpr (std::is_same_v<T, bool>)
+    return number != 0;
+  else if constexpr (std::is_same_v<T, BFloat16>)
+    return BFloat16(float(number));
+  else
+    return T(number);
+}
+
 template <typename T> void drawRun(const plan::Value &value, uint64_t seed, uint64_t stream, const Run &run, T *out) {
   T *to = out + run.shardIndex;
   switch (value.init.kind) {
   case Init::Kind::constant:
-    std::fill_n(to, run.count, T(value.init.value));
+    std::fill_n(to, run.count, elementOf<T>(value.init.value));
     break;
   case Init::Kind::uniform: {
     float bound = float(value.init.value);
     for (uint64_t i = 0; i < run.count; ++i)
-      to[i] = T((2.0f * uniformAt(seed, stream, run.globalIndex + i) - 1.0f) * bound);
+      to[i] = elementOf<T>((2.0f * uniformAt(seed, stream, run.globalIndex + i) - 1.0f) * bound);
     break;
   }
   case Init::Kind::normal:
     for (uint64_t i = 0; i < run.count; ++i)
-      to[i] = T(float(double(normalAt(seed, stream, run.globalIndex + i)) * value.init.value));
+      to[i] = elementOf<T>(float(double(normalAt(seed, stream, run.globalIndex + i)) * value.init.value));
     break;
   case Init::Kind::none:
   case Init::Kind::file:
@@ -140,12 +153,28 @@ void fillInitial(const plan::Value &value, const plan::Mesh &mesh, plan::Coordin
       return drawRun(value, seed, stream, run, static_cast<float *>(out));
     case DType::f64:
       return drawRun(value, seed, stream, run, static_cast<double *>(out));
-    case DType::i32:
-      return drawRun(value, seed, stream, run, static_cast<int32_t *>(out));
+    case DType::bf16:
+      return drawRun(value, seed, stream, run, static_cast<BFloat16 *>(out));
+    case DType::f16:
+      return drawRun(value, seed, stream, run, static_cast<_Float16 *>(out));
     case DType::i64:
       return drawRun(value, seed, stream, run, static_cast<int64_t *>(out));
-    default:
-      return;
+    case DType::i32:
+      return drawRun(value, seed, stream, run, static_cast<int32_t *>(out));
+    case DType::i16:
+      return drawRun(value, seed, stream, run, static_cast<int16_t *>(out));
+    case DType::i8:
+      return drawRun(value, seed, stream, run, static_cast<int8_t *>(out));
+    case DType::u64:
+      return drawRun(value, seed, stream, run, static_cast<uint64_t *>(out));
+    case DType::u32:
+      return drawRun(value, seed, stream, run, static_cast<uint32_t *>(out));
+    case DType::u16:
+      return drawRun(value, seed, stream, run, static_cast<uint16_t *>(out));
+    case DType::u8:
+      return drawRun(value, seed, stream, run, static_cast<uint8_t *>(out));
+    case DType::i1:
+      return drawRun(value, seed, stream, run, static_cast<bool *>(out));
     }
   });
 }

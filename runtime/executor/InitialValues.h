@@ -11,8 +11,8 @@
 
 namespace dg {
 
-/// Whether fillInitial can make this value's start: random and constant starts need f32, f64, i32 or i64; a start
-/// from a file takes any type and needs `wholeTensor` to have the bytes of the global shape.
+/// Whether fillInitial can make this value's start: random starts need a float type, i32 or i64; a constant
+/// and a start from a file take any type, and a file needs `wholeTensor` to have the bytes of the global shape.
 Status checkInitial(const plan::Value &value, std::span<const std::byte> wholeTensor);
 
 /// Writes this rank's shard of the value's start into `out` (one slot): block `coordinate` of ceil(global / size) on

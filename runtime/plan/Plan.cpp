@@ -9,13 +9,18 @@ int64_t sizeOf(DType type) {
   switch (type) {
   case DType::f64:
   case DType::i64:
+  case DType::u64:
     return 8;
   case DType::f32:
   case DType::i32:
+  case DType::u32:
     return 4;
   case DType::bf16:
   case DType::f16:
+  case DType::i16:
+  case DType::u16:
     return 2;
+  case DType::i8:
   case DType::u8:
   case DType::i1:
     return 1;
@@ -37,6 +42,16 @@ const char *nameOf(DType type) {
     return "i64";
   case DType::i32:
     return "i32";
+  case DType::i16:
+    return "i16";
+  case DType::i8:
+    return "i8";
+  case DType::u64:
+    return "u64";
+  case DType::u32:
+    return "u32";
+  case DType::u16:
+    return "u16";
   case DType::u8:
     return "u8";
   case DType::i1:

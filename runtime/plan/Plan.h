@@ -26,7 +26,12 @@ using TaskId = uint32_t;  ///< index into Plan::tasks
 using ChunkId = uint32_t; ///< index into Plan::chunks
 inline constexpr uint32_t noId = UINT32_MAX;
 
-enum class DType { f32, f64, bf16, f16, i64, i32, u8, i1 };
+/// iN are signed, uN unsigned; i1 is a byte, 0 or 1.
+enum class DType { f32, f64, bf16, f16, i64, i32, i16, i8, u64, u32, u16, u8, i1 };
+inline constexpr DType allDTypes[] = {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i64,
+                                      DType::i32, DType::i16, DType::i8,   DType::u64, DType::u32,
+                                      DType::u16, DType::u8,  DType::i1};
+inline bool isFloat(DType type) { return type <= DType::f16; }
 int64_t sizeOf(DType type);
 const char *nameOf(DType type);
 
@@ -154,8 +159,10 @@ struct Port {
 
 /// One executable of a rank. Actions run in order; a chunk instance starts when the one before it is complete.
 struct Program {
-  std::string name;  ///< "train", "eval" or "infer"
-  int64_t batch = 0; ///< samples of one step over all data ranks and micro-batches, padding not counted
+  std::string name; ///< "train", "eval" or "infer"
+  /// Samples of one step over all data ranks and micro-batches, padding not counted; 0: the program has no batch, and
+  /// takes and gives whole tensors.
+  int64_t batch = 0;
   uint32_t microbatches = 1;
   std::string schedule; ///< "gpipe", "1f1b"
   std::vector<Port> inputs, outputs;

@@ -28,9 +28,10 @@ template <typename Enum> struct Named {
 };
 
 constexpr Named<DType> names(DType *, size_t i) {
-  constexpr Named<DType> table[] = {{DType::f32, "f32"}, {DType::f64, "f64"}, {DType::bf16, "bf16"},
-                                    {DType::f16, "f16"}, {DType::i64, "i64"}, {DType::i32, "i32"},
-                                    {DType::u8, "u8"},   {DType::i1, "i1"},   {DType::f32, nullptr}};
+  constexpr Named<DType> table[] = {
+      {DType::f32, "f32"}, {DType::f64, "f64"}, {DType::bf16, "bf16"}, {DType::f16, "f16"},  {DType::i64, "i64"},
+      {DType::i32, "i32"}, {DType::i16, "i16"}, {DType::i8, "i8"},     {DType::u64, "u64"},  {DType::u32, "u32"},
+      {DType::u16, "u16"}, {DType::u8, "u8"},   {DType::i1, "i1"},     {DType::f32, nullptr}};
   return table[i];
 }
 

@@ -28,6 +28,16 @@ static data::ElementType elementTypeOf(plan::DType type) {
     return data::ElementType::i64;
   case DType::i32:
     return data::ElementType::i32;
+  case DType::i16:
+    return data::ElementType::i16;
+  case DType::i8:
+    return data::ElementType::i8;
+  case DType::u64:
+    return data::ElementType::u64;
+  case DType::u32:
+    return data::ElementType::u32;
+  case DType::u16:
+    return data::ElementType::u16;
   case DType::u8:
     return data::ElementType::u8;
   case DType::i1:
@@ -56,6 +66,8 @@ Status checkInference(const plan::Plan &plan, const InferenceOptions &options) {
       return Status::error(ErrorKind::usage, "--output {}={}: the model has no output '{}'; it has {}", name, path,
                            name, fmt::join(names, ", "));
     const plan::Value &value = plan.values[port->values.front()];
+    if (program->batch == 0 && value.shape == value.globalShape)
+      continue;
     bool isWhole = !value.shape.empty() && value.shape.size() == value.globalShape.size();
     for (size_t dim = 1; isWhole && dim < value.shape.size(); ++dim)
       isWhole = value.shape[dim] == value.globalShape[dim];
@@ -70,13 +82,15 @@ namespace {
 /// One result file, to which every rank writes the rows that it computed.
 class ResultFile {
 public:
-  ResultFile(const plan::Value &value, plan::ValueId id, std::string path, int64_t samples)
+  /// With a row for each sample, or the whole value where the program has no batch.
+  ResultFile(const plan::Value &value, plan::ValueId id, std::string path, int64_t samples, bool isWhole)
       : value(&value), id(id), path(std::move(path)) {
     std::vector<int64_t> shape = value.globalShape;
-    shape[0] = samples;
+    if (!isWhole)
+      shape[0] = samples;
     header = data::makeNpyHeader(elementTypeOf(value.dtype), shape);
-    rowBytes = *data::bytesOf({shape.begin() + 1, shape.end()}, plan::sizeOf(value.dtype));
-    fileBytes = int64_t(header.size()) + samples * rowBytes;
+    rowBytes = *data::bytesOf({shape.begin() + (isWhole ? 0 : 1), shape.end()}, plan::sizeOf(value.dtype));
+    fileBytes = int64_t(header.size()) + (isWhole ? 1 : samples) * rowBytes;
   }
   ~ResultFile() {
     if (file >= 0)
@@ -139,13 +153,16 @@ static Status inferAll(const RankRun &run, const InferenceOptions &options, cons
   const plan::Program &program = run.plan.programs[index];
   data::Deal deal{int64_t(program.microbatches), run.plan.mesh.sizeOf("data")};
   plan::Coordinates at = run.at();
-  std::vector<int64_t> order(size_t(dataset.numSamples()));
+  // Without a batch all inputs together are one sample, also where there is no input.
+  bool isWhole = program.batch == 0;
+  int64_t samples = isWhole ? 1 : dataset.numSamples(), batch = isWhole ? 1 : program.batch;
+  std::vector<int64_t> order(static_cast<size_t>(samples));
   std::iota(order.begin(), order.end(), int64_t(0));
   dg_scalars scalars{};
   scalars.loss_scale = 1;
   scalars.seed = options.seed;
-  for (int64_t position = 0; position < dataset.numSamples(); position += program.batch) {
-    int64_t count = std::min(program.batch, dataset.numSamples() - position);
+  for (int64_t position = 0; position < samples; position += batch) {
+    int64_t count = std::min(batch, samples - position);
     DG_RETURN_IF_ERROR(feeder.fill(std::span(order).subspan(size_t(position), size_t(count))));
     ++scalars.step;
     if (Status status = run.executor.runStep(index, scalars); !status) {
@@ -179,7 +196,7 @@ Status runInference(const RankRun &run, const InferenceOptions &options, const d
     if (value.slots < program.microbatches)
       return Status::error(ErrorKind::badInput, "plan: output '{}' has {} slots for {} micro-batches", name,
                            value.slots, program.microbatches);
-    files.push_back(std::make_unique<ResultFile>(value, id, path, dataset.numSamples()));
+    files.push_back(std::make_unique<ResultFile>(value, id, path, dataset.numSamples(), program.batch == 0));
   }
   StartInfo info;
   info.plan = &run.plan;
@@ -207,7 +224,7 @@ Status runInference(const RankRun &run, const InferenceOptions &options, const d
     for (auto &file : files)
       ::unlink(file->partial().c_str());
   if (status)
-    run.reporter.end({(dataset.numSamples() + program.batch - 1) / program.batch, 0,
+    run.reporter.end({program.batch == 0 ? 1 : (dataset.numSamples() + program.batch - 1) / program.batch, 0,
                       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), false});
   run.reporter.flush();
   return status;

@@ -3,7 +3,8 @@
 // inputs, and an element of the output is written after every input of its tile was read.
 #include "runtime/transport/SumInOrder.h"
 
-#include <bit>
+#include "runtime/support/BFloat16.h"
+
 #include <cstdint>
 #include <cstring>
 
@@ -20,17 +21,11 @@ template <typename Stored> struct Plain {
   static Stored store(Sum value) { return value; }
 };
 
-struct BFloat16 {
-  using Storage = uint16_t;
+struct BrainFloat {
+  using Storage = BFloat16;
   using Sum = float;
-  static float load(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
-  /// To nearest, ties to even; a NaN stays one.
-  static uint16_t store(float value) {
-    uint32_t bits = std::bit_cast<uint32_t>(value);
-    if (value != value)
-      return uint16_t(bits >> 16 | 0x40);
-    return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-  }
+  static float load(BFloat16 value) { return float(value); }
+  static BFloat16 store(float value) { return BFloat16(value); }
 };
 
 struct Float16 {
@@ -68,13 +63,19 @@ SumInOrder sumInOrderFor(plan::DType type) {
   case plan::DType::f64:
     return sumInOrder<Plain<double>>;
   case plan::DType::bf16:
-    return sumInOrder<BFloat16>;
+    return sumInOrder<BrainFloat>;
   case plan::DType::f16:
     return sumInOrder<Float16>;
   case plan::DType::i64:
+  case plan::DType::u64:
     return sumInOrder<Plain<uint64_t>>; // unsigned, so that overflow wraps
   case plan::DType::i32:
+  case plan::DType::u32:
     return sumInOrder<Plain<uint32_t>>;
+  case plan::DType::i16:
+  case plan::DType::u16:
+    return sumInOrder<Plain<uint16_t>>;
+  case plan::DType::i8:
   case plan::DType::u8:
     return sumInOrder<Plain<uint8_t>>;
   case plan::DType::i1:

@@ -30,9 +30,10 @@ private:
 };
 
 struct CaseOptions {
-  double tolerance = 2e-6; ///< of the largest element of the result
+  double tolerance = 2e-6; ///< of the largest element of the result, besides the rounding of f16 and bf16
   bool positive = false;   ///< operands in [0.5, 2) instead of normally distributed
   int64_t indexBound = 1;  ///< integer operands are below it
+  bool wholeRange = false; ///< or have any number of bits, and both signs
   double lr = 0.125;
   int64_t step = 3;
   bool relative = false; ///< the tolerance is of each element, down to 1e-30

@@ -72,6 +72,15 @@ TEST(InitialValuesTest, shardsMakeUpTheWhole) {
     }
 }
 
+TEST(InitialValuesTest, constantsOfNarrowTypes) {
+  Mesh mesh;
+  Init two{Init::Kind::constant, 2.5};
+  EXPECT_EQ((fill<uint16_t>(valueOf({2}, DType::bf16, two), mesh, {})), (std::vector<uint16_t>{0x4020, 0x4020}));
+  EXPECT_EQ((fill<uint16_t>(valueOf({2}, DType::f16, two), mesh, {})), (std::vector<uint16_t>{0x4100, 0x4100}));
+  EXPECT_EQ((fill<int8_t>(valueOf({2}, DType::i8, two), mesh, {})), (std::vector<int8_t>{2, 2}));
+  EXPECT_EQ((fill<uint8_t>(valueOf({2}, DType::i1, two), mesh, {})), (std::vector<uint8_t>{1, 1}));
+}
+
 TEST(InitialValuesTest, fileIsCutToo) {
   std::vector<float> tensor = {0, 1, 2, 3, 4, 5};
   Value value = valueOf({2, 3}, DType::f32, {Init::Kind::file, 0});
@@ -89,8 +98,10 @@ TEST(InitialValuesTest, rejections) {
   Value value = valueOf({2, 3}, DType::f32, {Init::Kind::file, 0});
   EXPECT_EQ(checkInitial(value, {}).message(),
             "the initial tensor of 'fc1.weight' has 0 bytes, expected 24 for its global shape; compile the job again");
-  Value half = valueOf({2}, DType::bf16, {Init::Kind::uniform, 1});
-  EXPECT_FALSE(checkInitial(half, {}));
+  Value byte = valueOf({2}, DType::u8, {Init::Kind::uniform, 1});
+  EXPECT_EQ(checkInitial(byte, {}).message(),
+            "value 'fc1.weight' of type u8 starts from random numbers, expected a float, "
+            "i32 or i64: start it from a constant or a file");
   Value tight = valueOf({2, 3}, DType::f32, {Init::Kind::constant, 0});
   tight.bytes = 20;
   EXPECT_FALSE(checkInitial(tight, {}));

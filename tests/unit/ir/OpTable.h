@@ -13,7 +13,7 @@
 namespace dg::ir::test {
 
 /// What the elements of an operand may be.
-enum class Elements { real, positive, index };
+enum class Elements { real, positive, index, boolean };
 
 struct OperandSpec {
   /// Sizes, each a product of letters and numbers: "n 3 h*w". A letter is drawn once for the whole instance.
@@ -27,6 +27,7 @@ struct OperandSpec {
 struct OpSpec {
   std::string text;
   std::vector<OperandSpec> operands;
+  size_t numResults = 1;
 };
 
 /// Every op of the dialect with a reference evaluation, in the forms that matter.

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of ops, from one file of rows for each family.
+#include "tests/unit/ir/OpTable.h"
+
+namespace dg::ir::test {
+
+std::vector<OpSpec> graphRows();
+std::vector<OpSpec> elementwiseRows();
+std::vector<OpSpec> contractionRows();
+std::vector<OpSpec> convolutionRows();
+std::vector<OpSpec> shapeRows();
+std::vector<OpSpec> normalizationRows();
+std::vector<OpSpec> poolingRows();
+std::vector<OpSpec> indexingRows();
+std::vector<OpSpec> lossRows();
+std::vector<OpSpec> optimizerRows();
+
+const std::vector<OpSpec> &opTable() {
+  static const std::vector<OpSpec> table = [] {
+    std::vector<OpSpec> all;
+    for (auto rows : {graphRows, elementwiseRows, contractionRows, convolutionRows, shapeRows, normalizationRows,
+                      poolingRows, indexingRows, lossRows, optimizerRows})
+      for (OpSpec &spec : rows())
+        all.push_back(std::move(spec));
+    return all;
+  }();
+  return table;
+}
+
+} // namespace dg::ir::test

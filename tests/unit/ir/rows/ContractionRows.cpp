@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of ContractionOps.td.
+#include "tests/unit/ir/OpTable.h"
+
+namespace dg::ir::test {
+
+std::vector<OpSpec> contractionRows() {
+  return {
+      {"dg.matmul %a, %b", {{"m k"}, {"k n"}}},
+      {"dg.matmul %a, %b {transpose_lhs}", {{"k m"}, {"k n"}}},
+      {"dg.matmul %a, %b {transpose_rhs}", {{"m k"}, {"n k"}}},
+      {"dg.matmul %a, %b {transpose_lhs, transpose_rhs}", {{"k m"}, {"n k"}}},
+      {"dg.matmul %a, %b", {{"b h m k"}, {"b h k n"}}},
+      {"dg.matmul %a, %b {transpose_lhs}", {{"b k m"}, {"b k n"}}},
+      {"dg.matmul %a, %b {transpose_rhs}", {{"b m k"}, {"b n k"}}},
+      {"dg.linear %a, %b", {{"n i"}, {"o i"}}},
+      {"dg.linear %a, %b, %c", {{"n i"}, {"o i"}, {"o"}}},
+      {"dg.linear %a, %b, %c", {{"b t i"}, {"o i"}, {"o"}}},
+      {"dg.attention %a, %b, %c {heads = $h : i64}", {{"b t h*d"}, {"b s h*d"}, {"b s h*d"}}},
+      {"dg.attention %a, %b, %c {heads = $h : i64, causal}", {{"b t h*d"}, {"b t h*d"}, {"b t h*d"}}},
+  };
+}
+
+} // namespace dg::ir::test
