@@ -9,8 +9,11 @@
 
 namespace dg {
 
-/// How often a wait polls before it gives its core to others, and how often it then looks at the clock.
-static constexpr uint32_t spinsBeforeYield = 1000, spinsPerClock = 64;
+/// How often a wait polls before it gives its core to others, and how often it then looks at the clock and says for
+/// whom it waits.
+static constexpr uint32_t spinsBeforeYield = 1000, spinsPerClock = 8, spinsPerName = 64;
+/// Between two looks at the clock a living process loses at most this; more means that it was suspended.
+static constexpr uint64_t longestPauseNs = 1'000'000'000;
 /// Open communications that are advanced between two tasks.
 static constexpr size_t pollsAtOnce = 4;
 
@@ -69,7 +72,7 @@ bool Communications::idle(const Operation &awaited, Patience &patience) {
   if (hasFailed())
     return false;
   if (patience.spins == 0)
-    patience.sinceNs = nowNs();
+    patience.lastNs = nowNs();
   if (++patience.spins < spinsBeforeYield) {
     pauseCore();
     return true;
@@ -77,10 +80,17 @@ bool Communications::idle(const Operation &awaited, Patience &patience) {
   std::this_thread::yield();
   if (patience.spins % spinsPerClock != 0)
     return true;
+  uint64_t now = nowNs();
+  patience.waitedNs += std::min(now - patience.lastNs, longestPauseNs);
+  patience.lastNs = now;
+  progress.pulses.fetch_add(1, std::memory_order_relaxed);
+  bool isOver = patience.waitedNs >= uint64_t(std::chrono::nanoseconds(timeout).count());
+  if (patience.spins % spinsPerName != 0 && !isOver)
+    return true;
   std::string peer = peerOf(awaited);
   if (size_t digits = peer.find_first_of("0123456789"); digits != std::string::npos)
     progress.waitingFor.store(int32_t(std::atoi(peer.c_str() + digits)) + 1, std::memory_order_relaxed);
-  if (nowNs() - patience.sinceNs < uint64_t(std::chrono::nanoseconds(timeout).count()))
+  if (!isOver)
     return true;
   failed = Status::error(ErrorKind::runFailed,
                          "rank {} waited {:g} s for {} in {}: no answer before the deadline; {} has stopped, or needs "

@@ -31,7 +31,8 @@ struct Operation {
 /// How long the caller has had nothing to do but wait.
 struct Patience {
   uint32_t spins = 0;
-  uint64_t sinceNs = 0;
+  uint64_t lastNs = 0;   ///< when the clock was last looked at
+  uint64_t waitedNs = 0; ///< time in which this process was suspended does not count
 };
 
 class Communications {

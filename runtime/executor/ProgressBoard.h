@@ -15,6 +15,7 @@ struct ProgressLine {
   std::atomic<uint32_t> microbatch;
   std::atomic<int32_t> waitingFor; ///< rank + 1 that a communication waits for, 0 = none
   std::atomic<uint32_t> phase;     ///< RankPhase
+  std::atomic<uint64_t> pulses;    ///< counts up while the rank waits: who waits and is alive is not to blame
 };
 
 enum class RankPhase : uint32_t { starting, connecting, loading, training, evaluating, checkpointing, done };

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/LossChannel.h"
 
+#include <thread>
+
 namespace dg::session {
 
 /// The executor's tags hold a program number below 15 in their highest bits.
 static constexpr uint64_t stepTag = 0xff0000000000u, carryTag = 0xff0000010000u;
 
 LossChannel::LossChannel(const plan::Plan &plan, int64_t rank, Transport *transport, std::chrono::milliseconds timeout,
-                         OnStep onStep)
+                         OnStep onStep, ProgressLine *progress)
     : rank(rank), source(plan.mesh.rankOf({plan.mesh.sizeOf("pipe") - 1, 0, 0})), transport(transport),
-      timeout(timeout), onStep(std::move(onStep)) {}
+      timeout(timeout), onStep(std::move(onStep)), progress(progress) {}
 
 LossChannel::~LossChannel() {
   if (opened != retired)
@@ -18,16 +20,21 @@ LossChannel::~LossChannel() {
 
 Status LossChannel::await(Transport::Request request) {
   auto deadline = std::chrono::steady_clock::now() + timeout;
-  while (true) {
-    Progress progress = transport->test(request);
-    if (progress == Progress::done)
-      return Status::ok();
-    if (progress == Progress::failed)
-      return transport->failure();
+  int64_t peer = rank == 0 ? source : 0;
+  Progress state;
+  while ((state = transport->test(request)) == Progress::pending) {
+    if (progress) {
+      progress->waitingFor.store(int32_t(peer) + 1, std::memory_order_relaxed);
+      progress->pulses.fetch_add(1, std::memory_order_relaxed);
+    }
     if (std::chrono::steady_clock::now() > deadline)
       return Status::error(ErrorKind::runFailed, "rank {} waited {} ms for rank {} to pass on a loss", rank,
-                           timeout.count(), rank == 0 ? source : 0);
+                           timeout.count(), peer);
+    std::this_thread::yield();
   }
+  if (progress)
+    progress->waitingFor.store(0, std::memory_order_relaxed);
+  return state == Progress::done ? Status::ok() : transport->failure();
 }
 
 Status LossChannel::retire(bool wait, bool &moved) {

@@ -3,6 +3,7 @@
 // messages of a few bytes that nobody waits for: rank 0 may be some steps behind with its report.
 #pragma once
 
+#include "runtime/executor/ProgressBoard.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/session/Reporter.h"
 #include "runtime/transport/Transport.h"
@@ -21,9 +22,10 @@ public:
   /// Called on rank 0, in order of steps.
   using OnStep = std::function<void(const StepInfo &)>;
 
-  /// The source is the lowest rank of the last stage. `transport` may be null if that is rank 0.
+  /// The source is the lowest rank of the last stage. `transport` may be null if that is rank 0. `progress` (may be
+  /// null) is told of waits.
   LossChannel(const plan::Plan &plan, int64_t rank, Transport *transport, std::chrono::milliseconds timeout,
-              OnStep onStep);
+              OnStep onStep, ProgressLine *progress = nullptr);
   /// Open requests are given up.
   ~LossChannel();
   LossChannel(const LossChannel &) = delete;
@@ -50,6 +52,7 @@ private:
   Transport *transport;
   std::chrono::milliseconds timeout;
   OnStep onStep;
+  ProgressLine *progress;
   std::array<Slot, depth> slots;
   uint64_t opened = 0, retired = 0; ///< slots opened % depth … are in use
 };

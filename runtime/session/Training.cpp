@@ -68,10 +68,13 @@ public:
   Loop(const RankRun &run, const TrainingOptions &options, const data::Dataset &dataset, data::Feeder feeder)
       : run(run), options(options), dataset(dataset), feeder(std::move(feeder)),
         program(indexOfProgram(run.plan, "train")), batch(run.plan.programs[program].batch),
-        channel(run.plan, run.rank, run.transport, run.timeout, [this](const StepInfo &info) {
-          state.lossSum += double(info.loss) * double(info.samples);
-          this->run.reporter.step(info);
-        }) {}
+        channel(
+            run.plan, run.rank, run.transport, run.timeout,
+            [this](const StepInfo &info) {
+              state.lossSum += double(info.loss) * double(info.samples);
+              this->run.reporter.step(info);
+            },
+            run.progress) {}
 
   Status begin(const checkpoint::Checkpoint *resume, const data::Dataset *evalDataset);
   Result<Outcome> train();
