@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 
 namespace dg {
@@ -62,9 +63,41 @@ void prepareProcess() {
     memory.enable_events = 0;
     ucm_set_global_opts(&memory);
     setenv("UCX_POSIX_USE_PROC_LINK", "y", 1); // unlinks a segment's file as soon as it is made
+    setenv("UCX_TCP_KEEPIDLE", "3600s", 0);    // a link may be down for 15 s; who is dead the launcher finds out
     setenv("UCX_POSIX_RX_BUFS_GROW", "64", 0); // 0.5 MB a segment: filled, and without a name, in 0.3 ms instead of 2
   });
 }
+
+/// What a rank tells the others: where it is, its address for ranks of its host, and the one for ranks of other hosts.
+/// UCX alone would take two hosts for one where they share a kernel (containers).
+struct PeerAddress {
+  std::string hostId, whole, network;
+
+  std::string pack() const {
+    std::string bytes;
+    for (const std::string *part : {&hostId, &whole, &network}) {
+      uint32_t size = uint32_t(part->size());
+      bytes.append(reinterpret_cast<const char *>(&size), sizeof size).append(*part);
+    }
+    return bytes;
+  }
+
+  bool unpack(const std::string &bytes) {
+    size_t at = 0;
+    for (std::string *part : {&hostId, &whole, &network}) {
+      uint32_t size;
+      if (bytes.size() - at < sizeof size)
+        return false;
+      std::memcpy(&size, bytes.data() + at, sizeof size);
+      at += sizeof size;
+      if (bytes.size() - at < size)
+        return false;
+      *part = bytes.substr(at, size);
+      at += size;
+    }
+    return true;
+  }
+};
 
 Status ucxError(int64_t rank, const char *what, ucs_status_t status) {
   return Status::error(
@@ -77,7 +110,7 @@ Status ucxError(int64_t rank, const char *what, ucs_status_t status) {
 class UcxTransport final : public Transport {
 public:
   UcxTransport(int64_t rank, int64_t numRanks, UcxOptions options)
-      : self(rank), peers(numRanks), slots(options.maxRequests) {
+      : self(rank), peers(numRanks), options(options), slots(options.maxRequests) {
     for (uint32_t i = options.maxRequests; i-- > 0;) {
       slots[i].nextFree = freeHead;
       freeHead = i;
@@ -96,6 +129,7 @@ public:
   }
 
   Status open();
+  /// What the others need to reach this rank: a PeerAddress.
   Result<std::string> address();
   Status connect(const std::vector<std::string> &addresses);
 
@@ -248,7 +282,10 @@ private:
     endpoints.clear();
   }
 
+  Result<std::string> addressWith(uint32_t flags);
+
   int64_t self, peers;
+  const UcxOptions options;
   ucp_context_h context = nullptr;
   ucp_worker_h worker = nullptr;
   std::vector<ucp_ep_h> endpoints;
@@ -266,9 +303,12 @@ Status UcxTransport::open() {
     return ucxError(self, "read its configuration", status);
   // posix: mapped memory for small messages. cma: one copy for large ones. No tcp: on one host no port is opened. No
   // sysv: its segments would need a second kind of care when a rank is killed.
-  if (ucs_status_t status = ucp_config_modify(config, "TLS", "posix,cma,self"); status != UCS_OK) {
+  ucs_status_t taken = ucp_config_modify(config, "TLS", options.spansHosts ? "tcp,posix,cma,self" : "posix,cma,self");
+  if (taken == UCS_OK && options.spansHosts && !options.networkDevice.empty())
+    taken = ucp_config_modify(config, "NET_DEVICES", options.networkDevice.c_str());
+  if (taken != UCS_OK) {
     ucp_config_release(config);
-    return ucxError(self, "take the setting of its transports", status);
+    return ucxError(self, "take the setting of its transports", taken);
   }
   ucp_params_t parameters = {};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
@@ -298,14 +338,25 @@ Status UcxTransport::open() {
   return Status::ok();
 }
 
-Result<std::string> UcxTransport::address() {
-  ucp_address_t *bytes = nullptr;
-  size_t size = 0;
-  if (ucs_status_t status = ucp_worker_get_address(worker, &bytes, &size); status != UCS_OK)
+Result<std::string> UcxTransport::addressWith(uint32_t flags) {
+  ucp_worker_attr_t attributes = {};
+  attributes.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
+  attributes.address_flags = flags;
+  if (ucs_status_t status = ucp_worker_query(worker, &attributes); status != UCS_OK)
     return ucxError(self, "tell its address", status);
-  std::string copy(reinterpret_cast<const char *>(bytes), size);
-  ucp_worker_release_address(worker, bytes);
+  std::string copy(reinterpret_cast<const char *>(attributes.address), attributes.address_length);
+  ucp_worker_release_address(worker, attributes.address);
   return copy;
+}
+
+Result<std::string> UcxTransport::address() {
+  Result<std::string> whole = addressWith(0);
+  if (!whole)
+    return whole;
+  Result<std::string> network = options.spansHosts ? addressWith(UCP_WORKER_ADDRESS_FLAG_NET_ONLY) : std::string();
+  if (!network)
+    return network;
+  return PeerAddress{options.hostId, std::move(*whole), std::move(*network)}.pack();
 }
 
 Status UcxTransport::connect(const std::vector<std::string> &addresses) {
@@ -313,17 +364,19 @@ Status UcxTransport::connect(const std::vector<std::string> &addresses) {
     return Status::error(ErrorKind::runFailed, "rank {}: the exchange gave {} addresses, expected {}", self,
                          addresses.size(), peers);
   for (size_t peer = 0; peer < addresses.size(); ++peer) {
-    if (addresses[peer].empty())
+    PeerAddress address;
+    bool isOnThisHost = address.unpack(addresses[peer]) && address.hostId == options.hostId;
+    const std::string &bytes = isOnThisHost ? address.whole : address.network;
+    if (bytes.empty())
       return Status::error(ErrorKind::runFailed, "rank {}: the address of rank {} is empty", self, peer);
     ucp_ep_params_t parameters = {};
     parameters.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
-    parameters.address = reinterpret_cast<const ucp_address_t *>(addresses[peer].data());
+    parameters.address = reinterpret_cast<const ucp_address_t *>(bytes.data());
     ucp_ep_h endpoint = nullptr;
     if (ucs_status_t status = ucp_ep_create(worker, &parameters, &endpoint); status != UCS_OK)
-      return Status::error(
-          ErrorKind::runFailed,
-          "rank {}: UCX could not connect to rank {}: {}; are both on this host and in one pid namespace?", self, peer,
-          ucs_status_string(status));
+      return Status::error(ErrorKind::runFailed, "rank {}: UCX could not connect to rank {}: {}; {}", self, peer,
+                           ucs_status_string(status),
+                           isOnThisHost ? "are both in one pid namespace?" : "can the two hosts reach each other?");
     endpoints.push_back(endpoint);
   }
   return Status::ok();
