@@ -2,12 +2,16 @@
 // The words of a failed launch.
 #include "runtime/launch/FailureReport.h"
 
+#include "runtime/executor/ProgressBoard.h"
+
 #include <csignal>
 #include <cstring>
-#include <unistd.h>
 
 namespace dg {
 namespace {
+
+/// Ranks of which the block tells what they were doing.
+constexpr int64_t describedRanks = 16;
 
 const char *describePhase(uint32_t phase) {
   switch (RankPhase(phase)) {
@@ -29,12 +33,6 @@ const char *describePhase(uint32_t phase) {
   return "in an unknown phase";
 }
 
-std::string hostName() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
 std::string describeSignal(int number) {
   const char *name = sigabbrev_np(number);
   return fmt::format("signal {} (SIG{})", number, name ? name : "?");
@@ -48,49 +46,81 @@ void FailureReport::add(FailureEvent event) {
 }
 
 int FailureReport::exitCode() const {
-  bool isChosenByRank = cause->kind != FailureEvent::Kind::signal && cause->kind != FailureEvent::Kind::left;
+  using Kind = FailureEvent::Kind;
+  bool isChosenByRank = cause->kind == Kind::exitCode || cause->kind == Kind::own || cause->kind == Kind::peer;
   return isChosenByRank && (cause->number == 2 || cause->number == 65) ? cause->number : 1;
 }
 
-std::string describeProgress(ProgressLine &line, const LaunchOptions &options) {
-  uint32_t phase = line.phase.load(std::memory_order_relaxed);
-  std::string text = describePhase(phase);
-  if (uint64_t step = line.step.load(std::memory_order_relaxed))
-    text += fmt::format(", step {}", step);
+std::string describeRank(const RankState &rank) {
+  return fmt::format("rank {} (host {}, pid {})", rank.progress.rank, rank.host, rank.progress.pid);
+}
+
+std::string describeProgress(const RankState &rank, const LaunchOptions &options) {
+  const RankProgress &line = rank.progress;
+  std::string text = describePhase(line.phase);
+  if (line.step)
+    text += fmt::format(", step {}", line.step);
   // Between steps the line still names the last task, which is over.
-  bool isInStep = RankPhase(phase) == RankPhase::training || RankPhase(phase) == RankPhase::evaluating;
-  if (uint32_t task = line.task.load(std::memory_order_relaxed); task && isInStep)
-    text +=
-        fmt::format(", in task {}", options.describeTask ? options.describeTask(task - 1) : std::to_string(task - 1));
-  if (int32_t peer = line.waitingFor.load(std::memory_order_relaxed))
-    text += fmt::format(", waiting for rank {}", peer - 1);
+  bool isInStep = RankPhase(line.phase) == RankPhase::training || RankPhase(line.phase) == RankPhase::evaluating;
+  if (line.task && isInStep)
+    text += fmt::format(", in task {}",
+                        options.describeTask ? options.describeTask(line.task - 1) : std::to_string(line.task - 1));
+  if (line.waitingFor)
+    text += fmt::format(", waiting for rank {}", line.waitingFor - 1);
+  else if (!rank.parts.empty())
+    text += ", waiting to meet the others";
   return text;
 }
 
-std::string describeFailure(const FailureEvent &event, int64_t pid, SharedBoard &board, const LaunchOptions &options) {
-  std::string text = fmt::format("rank {} (host {}, pid {}) ", event.rank, hostName(), pid);
-  std::string doing = describeProgress(board.line(event.rank), options);
-  std::string others = options.numRanks > 1 ? "; the other ranks were stopped" : "";
+std::string describeCause(const FailureEvent &event, const std::vector<RankState> &ranks,
+                          const LaunchOptions &options) {
+  const RankState &rank = ranks[size_t(event.rank)];
+  std::string text = describeRank(rank), doing = describeProgress(rank, options);
   switch (event.kind) {
   case FailureEvent::Kind::signal:
-    text += fmt::format("was killed by {} while {}{}", describeSignal(event.number), doing, others);
+    text += fmt::format(" was killed by {} while {}", describeSignal(event.number), doing);
     if (event.number == SIGKILL)
       text += "; if no one sent it, the host ran out of memory: see dmesg";
     return text;
   case FailureEvent::Kind::exitCode:
-    return text + fmt::format("ended with exit code {} while {}{}", event.number, doing, others);
+    return text + fmt::format(" ended with exit code {} while {}", event.number, doing);
   case FailureEvent::Kind::left:
-    return text + fmt::format("ended while {} waited for it{}", event.text, others);
+    return text + fmt::format(" ended while {} waited for it", event.text);
   case FailureEvent::Kind::own:
-    return text + fmt::format("failed while {}: {}{}", doing, event.text, others);
+    return text + fmt::format(" failed while {}: {}", doing, event.text);
+  case FailureEvent::Kind::lost:
+    return event.text;
+  case FailureEvent::Kind::stalled:
+    return text + fmt::format(" made no progress for {:.0f} s while {}{}; {}", rank.stuckFor().count(), doing,
+                              rank.progress.isSuspended ? ": it is suspended (SIGSTOP); kill -CONT lets it go on" : "",
+                              event.text);
   case FailureEvent::Kind::peer:
     break;
   }
-  text += fmt::format("gave up while {}: {}{}", doing, event.text, others);
-  // Nobody said what is wrong, so what the others did is all there is to go by.
-  for (int64_t rank = 0; rank < std::min<int64_t>(board.numRanks(), 16); ++rank)
-    if (rank != event.rank)
-      text += fmt::format("\n  rank {} was {}", rank, describeProgress(board.line(rank), options));
+  return text + fmt::format(" gave up while {}: {}", doing, event.text);
+}
+
+std::string describeFailure(const FailureEvent &event, const std::vector<RankState> &ranks,
+                            const LaunchOptions &options) {
+  std::string text = describeCause(event, ranks, options);
+  int64_t numTold = 0, numOthers = int64_t(ranks.size()) - 1;
+  for (const RankState &rank : ranks)
+    if (rank.progress.rank != event.rank && numTold < describedRanks) {
+      text += fmt::format("\n  {}: stopped by {} while {}", describeRank(rank), options.tool,
+                          describeProgress(rank, options));
+      ++numTold;
+    }
+  if (numTold < numOthers)
+    text += fmt::format("\n  {} more ranks: stopped by {}", numOthers - numTold, options.tool);
+  const std::string &lines = ranks[size_t(event.rank)].lastLines;
+  if (lines.empty())
+    return text;
+  text += fmt::format("\n  last lines of rank {}:", event.rank);
+  for (size_t at = 0; at < lines.size();) {
+    size_t end = lines.find('\n', at);
+    text += "\n    " + lines.substr(at, end - at);
+    at = end + 1;
+  }
   return text;
 }
 

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of several failures is the cause, and the sentence that tells it.
+// Which of several failures is the cause, and the block that tells it.
 #pragma once
 
 #include "runtime/launch/LocalLauncher.h"
-#include "runtime/launch/SharedBoard.h"
+#include "runtime/launch/RankState.h"
 
 #include <optional>
 
 namespace dg {
 
-/// How one rank's failure came to the launcher.
+/// How one rank's failure came to the coordinator.
 struct FailureEvent {
   enum class Kind {
     signal,   ///< number = signal
     exitCode, ///< number = code; the rank said nothing
     left,     ///< ended with 0 while others waited for it
     own,      ///< the rank's own report; number = exit code
+    lost,     ///< its launcher is gone or silent; text says so
+    stalled,  ///< it stopped moving; text: what the rank that gave up on it said
     peer,     ///< the rank's report of another's failure; number = exit code
   };
   Kind kind = Kind::signal;
@@ -39,9 +41,14 @@ private:
   std::optional<FailureEvent> cause;
 };
 
+/// "rank 2 (host a, pid 4711)"
+std::string describeRank(const RankState &rank);
 /// "training, step 17, in task 'fc1/matmul' (mlp.mlir:4:8), waiting for rank 0"
-std::string describeProgress(ProgressLine &line, const LaunchOptions &options);
-/// The whole sentence: rank, host, pid, what happened, what the rank was doing, what became of the others.
-std::string describeFailure(const FailureEvent &event, int64_t pid, SharedBoard &board, const LaunchOptions &options);
+std::string describeProgress(const RankState &rank, const LaunchOptions &options);
+/// The first line of the block: rank, host, pid, what happened, what the rank was doing.
+std::string describeCause(const FailureEvent &event, const std::vector<RankState> &ranks, const LaunchOptions &options);
+/// The whole block: the cause, what the others did when they were stopped, and the last lines of the guilty rank.
+std::string describeFailure(const FailureEvent &event, const std::vector<RankState> &ranks,
+                            const LaunchOptions &options);
 
 } // namespace dg

@@ -30,6 +30,8 @@ struct LaunchOptions {
   std::function<std::string(uint32_t task)> describeTask = nullptr;
   /// Called once with the failure, after it was printed on stderr (for --json).
   std::function<void(const RankFailure &)> onFailure = nullptr;
+  /// All launchers of the job print to one place (srun, mpirun): then only node 0 tells why the job ended.
+  bool isOutputShared = false;
   /// After a failure or Ctrl-C: how long ranks may take to go by themselves before SIGKILL.
   std::chrono::milliseconds stopTime{1000};
   /// After SIGTERM: how long ranks may take to save and go before SIGKILL.

@@ -11,6 +11,7 @@ namespace dg {
 namespace {
 
 constexpr size_t longestLine = 65536;
+constexpr size_t keptLines = 20, keptBytesOfLine = 500;
 
 /// Waits for a slow reader; gives up when there is none.
 void writeAll(int target, const std::string &text) {
@@ -29,8 +30,25 @@ void writeAll(int target, const std::string &text) {
 
 } // namespace
 
-OutputRelay::OutputRelay(int source, int target, std::string prefix)
-    : source(source), target(target), prefix(std::move(prefix)) {
+void LineHistory::add(std::string line) {
+  while (!line.empty() && line.back() == '\n')
+    line.pop_back();
+  if (line.size() > keptBytesOfLine)
+    line = line.substr(0, keptBytesOfLine) + "…";
+  if (lines.size() == keptLines)
+    lines.pop_front();
+  lines.push_back(std::move(line));
+}
+
+std::string LineHistory::text() const {
+  std::string text;
+  for (const std::string &line : lines)
+    text += line + "\n";
+  return text;
+}
+
+OutputRelay::OutputRelay(int source, int target, std::string prefix, LineHistory &history)
+    : source(source), target(target), prefix(std::move(prefix)), history(history) {
   fcntl(source, F_SETFL, fcntl(source, F_GETFL) | O_NONBLOCK);
 }
 
@@ -66,6 +84,7 @@ void OutputRelay::pass(size_t bytes) {
   if (line.back() != '\n')
     line += '\n';
   writeAll(target, line);
+  history.add(pending.substr(0, bytes));
   pending.erase(0, bytes);
 }
 

@@ -3,19 +3,22 @@
 #include "runtime/launch/RankContext.h"
 
 #include "runtime/launch/ControlSocket.h"
+#include "runtime/launch/LaunchMessage.h"
 #include "runtime/launch/SharedBoard.h"
 
 namespace dg {
 
-RankContext::RankContext(int64_t rank, SharedBoard &board, std::unique_ptr<ControlSocket> socket)
-    : self(rank), shared(board), socket(std::move(socket)) {}
+RankContext::RankContext(int64_t localIndex, const RankPlacement &placement, SharedBoard &board,
+                         std::unique_ptr<ControlSocket> socket)
+    : localIndex(localIndex), self(placement.firstRank + localIndex), place(placement), shared(board),
+      socket(std::move(socket)) {}
 
 RankContext::~RankContext() = default;
 
-int64_t RankContext::numRanks() const { return shared.numRanks(); }
-ProgressLine &RankContext::board() { return shared.line(self); }
+int64_t RankContext::numRanks() const { return place.numRanks; }
+ProgressLine &RankContext::board() { return shared.line(localIndex); }
 bool RankContext::isShutdownRequested() const { return shared.isShutdownRequested(); }
-bool RankContext::mayStartStep(uint64_t step) { return shared.enterStep(self, step); }
+bool RankContext::mayStartStep(uint64_t step) { return shared.enterStep(localIndex, step); }
 
 Result<std::vector<std::string>> RankContext::allGather(const std::string &bytes, Deadline deadline) {
   uint64_t number = exchanges++;

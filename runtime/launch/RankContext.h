@@ -16,6 +16,7 @@ namespace dg {
 
 class ControlSocket;
 class SharedBoard;
+struct RankPlacement;
 
 using Deadline = std::chrono::steady_clock::time_point;
 inline Deadline deadlineIn(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
@@ -28,11 +29,15 @@ enum class FailureOrigin : uint32_t { own, peer };
 /// call.
 class RankContext {
 public:
-  RankContext(int64_t rank, SharedBoard &board, std::unique_ptr<ControlSocket> socket);
+  /// `localIndex` counts the ranks of this launcher. The references outlive the context.
+  RankContext(int64_t localIndex, const RankPlacement &placement, SharedBoard &board,
+              std::unique_ptr<ControlSocket> socket);
   ~RankContext();
 
   int64_t rank() const { return self; }
   int64_t numRanks() const;
+  /// Where this rank stands among the hosts of the job.
+  const RankPlacement &placement() const { return place; }
   ProgressLine &board();
 
   /// Everyone's bytes, by rank. All ranks call their exchanges in the same order. For addresses and other small things:
@@ -48,11 +53,12 @@ public:
   /// the same step ask mayStartStep.
   bool isShutdownRequested() const;
   /// Called by every rank before each step, in order, from 1. False once the job was asked to stop; all ranks get their
-  /// first false for the same step, so that no one waits for a rank that left. Costs two loads and a store.
+  /// first false for the same step, so that no one waits for a rank that left. Costs a load and a store.
   bool mayStartStep(uint64_t step);
 
 private:
-  int64_t self;
+  int64_t localIndex, self;
+  const RankPlacement &place;
   SharedBoard &shared;
   std::unique_ptr<ControlSocket> socket;
   uint64_t exchanges = 0;

@@ -9,6 +9,7 @@
 #include <exception>
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace dg {
@@ -19,7 +20,7 @@ SharedBoard *boardOfHandler = nullptr;
 
 void onTerminate(int) {
   if (boardOfHandler->isAbandoned())
-    _exit(1);
+    syscall(SYS_exit_group, 1); // at once: no library may hold it up
   boardOfHandler->requestShutdown();
 }
 
@@ -58,7 +59,8 @@ int runGuarded(RankContext &context, const RankMain &rankMain) {
 void runRankProcess(const RankProcess &process, const RankMain &rankMain) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != process.launcher)
-    _exit(1); // it died before the line above
+    _exit(1);                                                        // it died before the line above
+  prctl(PR_SET_NAME, fmt::format("dgrun:{}", process.rank).c_str()); // what top and ps show
   boardOfHandler = process.board;
   setSignals(process.signalMask);
   for (int descriptor : process.foreign)
@@ -70,14 +72,16 @@ void runRankProcess(const RankProcess &process, const RankMain &rankMain) {
   if (process.output >= 0)
     setvbuf(stdout, nullptr, _IOLBF, BUFSIZ); // a killed rank's last lines are the interesting ones
 
-  std::string rank = std::to_string(process.rank);
-  setenv("RANK", rank.c_str(), 1);
-  setenv("LOCAL_RANK", rank.c_str(), 1);
-  setenv("WORLD_SIZE", std::to_string(process.board->numRanks()).c_str(), 1);
+  const RankPlacement &placement = *process.placement;
+  setenv("RANK", std::to_string(process.rank).c_str(), 1);
+  setenv("LOCAL_RANK", std::to_string(placement.firstLocalRank + process.localIndex).c_str(), 1);
+  setenv("WORLD_SIZE", std::to_string(placement.numRanks).c_str(), 1);
+  unsetenv("DG_SECRET"); // the job is the launchers' to talk about
+  unsetenv("DG_SECRET_FILE");
 
   int code;
   {
-    RankContext context(process.rank, *process.board, std::make_unique<ControlSocket>(process.socket));
+    RankContext context(process.localIndex, placement, *process.board, std::make_unique<ControlSocket>(process.socket));
     code = runGuarded(context, rankMain);
     std::fflush(nullptr);
   }

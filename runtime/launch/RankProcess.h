@@ -2,6 +2,7 @@
 // The birth of a rank: everything between fork and the rank's own code.
 #pragma once
 
+#include "runtime/launch/LaunchMessage.h"
 #include "runtime/launch/LocalLauncher.h"
 #include "runtime/launch/SharedBoard.h"
 
@@ -14,6 +15,8 @@ namespace dg {
 /// What a forked process needs to become a rank. Descriptors of -1 are inherited from the launcher.
 struct RankProcess {
   int64_t rank = 0;
+  int64_t localIndex = 0; ///< among the ranks of this launcher
+  const RankPlacement *placement = nullptr;
   pid_t launcher = 0;
   int socket = -1, output = -1, error = -1;
   std::vector<int> foreign; ///< the launcher's descriptors, to be closed here

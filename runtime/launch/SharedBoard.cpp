@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
-#include <sched.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace dg {
 
@@ -29,25 +29,27 @@ SharedBoard::SharedBoard(void *memory, size_t bytes, int64_t numRanks)
 
 SharedBoard::~SharedBoard() { munmap(head, bytes); }
 
-// Dekker's pattern, sequentially consistent: a rank first writes the step it enters and then looks whether someone
-// stops the job; who stops it first says so and then reads what everyone entered. So either the rank sees the stop and
-// waits for the choice, or the choice includes the rank's step.
-bool SharedBoard::enterStep(int64_t rank, uint64_t step) {
-  slots()[rank].entered.store(step);
-  if (head->isStopping.load() == 0) {
-    if (!isShutdownRequested())
-      return true;
-    if (head->isStopping.exchange(1) == 0) {
-      uint64_t last = 0;
-      for (int64_t other = 0; other < ranks; ++other)
-        last = std::max(last, slots()[other].entered.load());
-      head->lastStep.store(last);
-    }
-  }
+// Dekker's pattern, sequentially consistent: a rank first writes the step it enters and then looks whether steps are
+// held; the launcher first holds them and then reads what everyone entered. So either the rank sees the hold and waits
+// for the choice, or the choice includes the rank's step.
+bool SharedBoard::enterStep(int64_t index, uint64_t step) {
+  slots()[index].entered.store(step);
+  if (head->isHeld.load() == 0)
+    return true;
   uint64_t last;
   while ((last = head->lastStep.load()) == 0)
-    sched_yield(); // the chooser needs a microsecond; if it is killed there, the launcher ends this rank too
+    usleep(50); // a message to the other launchers and back; if ours is killed meanwhile, so is this rank
   return step <= last;
 }
+
+uint64_t SharedBoard::hold() {
+  head->isHeld.store(1);
+  uint64_t last = 0;
+  for (int64_t index = 0; index < ranks; ++index)
+    last = std::max(last, slots()[index].entered.load());
+  return last;
+}
+
+void SharedBoard::release(uint64_t lastStep) { head->lastStep.store(std::max<uint64_t>(lastStep, 1)); }
 
 } // namespace dg

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that launcher and ranks share: the progress lines, and the words by which a job agrees where to stop. It
-// is an anonymous mapping made before the fork: it has no name, and it goes with the last process.
+// The memory that a launcher and its ranks share: the progress lines, and the words by which a job agrees where to
+// stop. It is an anonymous mapping made before the fork: it has no name, and it goes with the last process.
 #pragma once
 
 #include "runtime/executor/ProgressBoard.h"
@@ -17,8 +17,8 @@ public:
   SharedBoard(const SharedBoard &) = delete;
   ~SharedBoard();
 
-  int64_t numRanks() const { return ranks; }
-  ProgressLine &line(int64_t rank) { return slots()[rank].line; }
+  /// Ranks are counted from 0 here, whatever their numbers in the job.
+  ProgressLine &line(int64_t index) { return slots()[index].line; }
 
   /// The job shall save and leave.
   void requestShutdown() { head->shutdownRequested.store(1); }
@@ -28,13 +28,17 @@ public:
   bool isAbandoned() const { return head->abandoned.load() != 0; }
 
   /// See RankContext::mayStartStep.
-  bool enterStep(int64_t rank, uint64_t step);
+  bool enterStep(int64_t index, uint64_t step);
+  /// From now on no rank here begins a step before release(). Returns the largest step that one has begun; 0 if none.
+  uint64_t hold();
+  /// Ranks go on up to that step, and then leave.
+  void release(uint64_t lastStep);
 
 private:
   struct Head {
     std::atomic<uint32_t> shutdownRequested, abandoned;
-    std::atomic<uint32_t> isStopping; ///< someone is choosing lastStep
-    std::atomic<uint64_t> lastStep;   ///< 0 until chosen
+    std::atomic<uint32_t> isHeld;   ///< lastStep is being chosen, or has been
+    std::atomic<uint64_t> lastStep; ///< 0 until chosen
   };
   struct alignas(64) Slot {
     ProgressLine line;

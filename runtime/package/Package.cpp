@@ -130,6 +130,7 @@ Result<Package> Package::open(const std::string &path) {
   if (!package.has("plan.json"))
     return Status::error(ErrorKind::badInput, "{}: a package without plan.json; compile it again with dgc", path);
   package.writtenBy = manifest->tool;
+  package.seal = sealOf(all, *manifest);
   package.file = std::move(*mapped);
   return package;
 }

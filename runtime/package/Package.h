@@ -51,6 +51,8 @@ public:
   /// The version of the dgc that wrote it.
   const std::string &toolVersion() const { return writtenBy; }
   const std::string &path() const { return file.path(); }
+  /// Equal for packages of equal contents: it covers the manifest, which has the hash of every entry.
+  const std::string &identity() const { return seal; }
 
 private:
   struct Item {
@@ -58,6 +60,7 @@ private:
     std::span<const std::byte> bytes;
   };
   MappedFile file;
+  std::string seal;
   std::vector<Item> items;
   std::string writtenBy;
 };

@@ -23,6 +23,7 @@ public:
   const plan::Plan &plan() const { return thePlan; }
   const KernelLibrary &kernels() const { return *library; }
   const std::string &path() const { return package.path(); }
+  const std::string &identity() const { return package.identity(); }
   /// The global tensor of a value that starts from a file.
   Result<std::span<const std::byte>> initialTensor(const std::string &name) const;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/RankSession.h"
 
+#include "runtime/launch/LaunchMessage.h"
 #include "runtime/transport/UcxTransport.h"
 
 #include <algorithm>
@@ -66,9 +67,13 @@ Status RankSession::connect() {
   context.board().phase.store(uint32_t(RankPhase::connecting), std::memory_order_relaxed);
   if (context.numRanks() == 1)
     return Status::ok();
-  auto made = makeUcxTransport(context.rank(), context.numRanks(), [this](const std::string &mine) {
-    return context.allGather(mine, deadlineIn(assignment.timeout));
-  });
+  const RankPlacement &place = context.placement();
+  UcxOptions options;
+  options.spansHosts = place.spansHosts;
+  options.hostId = place.hostId;
+  options.networkDevice = place.networkDevice;
+  auto exchange = [this](const std::string &mine) { return context.allGather(mine, deadlineIn(assignment.timeout)); };
+  auto made = makeUcxTransport(context.rank(), context.numRanks(), exchange, options);
   if (!made) {
     hasPeerFailed = true; // most often a rank that died while this one mapped its memory
     return made.status();

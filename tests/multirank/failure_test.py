@@ -41,9 +41,13 @@ class FailureTest(runs.JobTest):
                 blame = f"rank {victim} (host {runs.HOST}, pid {pid}) was killed by signal 9"
                 self.assertIn(blame, finished.err)
                 self.assertRegex(finished.err, re.escape(blame) + r" \(SIGKILL\) while \w+")
-                self.assertEqual(finished.err.count("\n"), 1, "one line and nothing else")
+                lines = finished.err.splitlines()
+                self.assertEqual(len(lines), number, "one line for each rank and nothing else")
+                for rank, line in zip([rank for rank in range(number) if rank != victim], lines[1:]):
+                    self.assertRegex(line, rf"^  rank {rank} \(host {runs.HOST}, pid \d+\): stopped by dgrun while ")
                 failures = finished.of("failure")
                 self.assertEqual([failure["rank"] for failure in failures], [victim])
+                self.assertEqual("dgrun: " + failures[0]["message"], finished.err.strip())
 
     def test_interrupt(self):
         # Ctrl-C on a terminal reaches the whole group; `kill -INT` only the launcher.

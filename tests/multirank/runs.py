@@ -73,10 +73,11 @@ class Finished:
 class Running:
     """dgrun as a child, with a mark in its environment by which all of its processes are found."""
 
-    def __init__(self, job, *flags, folder, own_group=False, limit_file_bytes=None):
+    def __init__(self, job, *flags, folder, own_group=False, limit_file_bytes=None, prefix=(), environment=None):
+        """`prefix`: a command that starts dgrun, as mpirun or nsenter."""
         self.mark = "DG_TEST_MARK=" + uuid.uuid4().hex
-        environment = dict(os.environ, DG_TEST_MARK=self.mark.split("=")[1])
-        command = [tool("dgrun"), job, "--json", *flags]
+        environment = dict(os.environ, **(environment or {}), DG_TEST_MARK=self.mark.split("=")[1])
+        command = [*prefix, tool("dgrun"), job, "--json", *flags]
         if limit_file_bytes:
             command = [shutil.which("prlimit"), f"--fsize={limit_file_bytes}", *command]
         self.files = [tempfile.TemporaryFile("w+", dir=folder) for _ in range(2)]
@@ -115,6 +116,15 @@ class Running:
         except FileNotFoundError:
             return {}
 
+    def pid_of_rank(self, number):
+        """The process that runs that rank, whoever has started it: it bears its name."""
+        for pid in self.processes():
+            with open(f"/proc/{pid}/comm") as file:
+                is_rank = file.read().strip() == f"dgrun:{number}"
+            if is_rank:
+                return pid
+        raise AssertionError(f"there is no rank {number}")
+
     def wait_for(self, condition, what):
         """Polls until the condition holds; the run must not end before."""
         end = time.monotonic() + DEADLINE_S
@@ -130,6 +140,11 @@ class Running:
 
     def wait_for_event(self, kind):
         self.wait_for(lambda: f'"event":"{kind}"' in self.text(0), f"an event {kind}")
+
+    def wait_for_endpoint(self):
+        """Where node 0 says that it listens."""
+        self.wait_for(lambda: "--rdzv-endpoint " in self.text(1), "the endpoint")
+        return self.text(1).split("--rdzv-endpoint ")[1].split()[0]
 
     def text(self, which):
         fd = self.files[which].fileno()

@@ -11,7 +11,23 @@ static constexpr int exitUsage = 2;
 static constexpr int64_t maxThreads = 1024;
 
 static void addWhere(CLI::App &app, Flags &flags) {
-  app.add_option("-n", flags.ranks, "ranks on this host; default: as many as the plan has")->check(wholeNumber());
+  app.add_option(
+         "-n", flags.ranks,
+         "ranks that this dgrun starts; default: as many as the plan has, divided among the nodes; under srun and "
+         "mpirun: 1")
+      ->check(wholeNumber());
+  auto *nodes = app.add_option("--nnodes", flags.nodes,
+                               "nodes of the job, each with its own dgrun; all need the secret in the file "
+                               "DG_SECRET_FILE or in DG_SECRET; default: 1")
+                    ->check(wholeNumber());
+  auto *rank = app.add_option("--node-rank", flags.nodeRank, "which of the nodes this is; 0 is where the others meet")
+                   ->check(wholeNumber(0))
+                   ->needs(nodes);
+  app.add_option("--rdzv-endpoint", flags.rendezvous,
+                 "HOST:PORT where node 0 listens; default on node 0: every interface, a free port, which is printed")
+      ->needs(rank);
+  app.add_option("--rdzv-timeout", flags.rendezvousSeconds, "seconds that nodes wait for each other; default: 300")
+      ->check(finiteNumber(false));
   app.add_option("--threads", flags.threads, "threads per rank; default: the host's cores divided among its ranks")
       ->check(wholeNumber(1, maxThreads));
   app.add_option("--timeout", flags.timeoutSeconds, "seconds that a rank waits for another; default: 30")

@@ -20,7 +20,9 @@ struct Flags {
   std::optional<std::string> schedule, checkpointEvery;
   std::optional<uint64_t> seed;
   std::string checkpoint, resumeFrom, trace;
-  double timeoutSeconds = 30;
+  double timeoutSeconds = 30, rendezvousSeconds = 300;
+  std::optional<int64_t> nodes, nodeRank;
+  std::string rendezvous;
 };
 
 /// Fills `flags`. Returns nothing to go on, or the exit code to leave with (0 after --help and --version, 2 on a

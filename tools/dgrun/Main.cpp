@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // dgrun: flags, then the libraries. It never compiles and never interprets ops.
-#include "runtime/launch/LocalLauncher.h"
 #include "tools/dgrun/Flags.h"
 #include "tools/dgrun/Prepare.h"
+#include "tools/dgrun/Where.h"
 
 #include <cstdio>
 
@@ -28,7 +28,10 @@ int main(int argc, char **argv) {
   auto job = session::Job::open(flags.job);
   if (!job)
     return fail(flags, job.status());
-  auto assignment = dgrun::prepare(flags, **job);
+  auto where = dgrun::findWhere(flags, (*job)->plan());
+  if (!where)
+    return fail(flags, where.status());
+  auto assignment = dgrun::prepare(flags, **job, where->ranksOnHost);
   if (!assignment)
     return fail(flags, assignment.status());
   const plan::Plan &plan = (*job)->plan();
@@ -39,5 +42,6 @@ int main(int argc, char **argv) {
   };
   if (flags.json)
     options.onFailure = [](const RankFailure &failure) { printFailureEvent(failure.rank, failure.step, failure.text); };
-  return launchLocal(options, [&](RankContext &context) { return session::runRank(context, *assignment); });
+  return dgrun::launch(std::move(*where), flags, std::move(options), dgrun::describeRun(*assignment),
+                       [&](RankContext &context) { return session::runRank(context, *assignment); });
 }

@@ -170,28 +170,36 @@ static Status checkTrace(const std::string &path) {
   return Status::error(ErrorKind::usage, "--trace {}: there is no folder {}: make it, or choose another", path, folder);
 }
 
-Result<Assignment> prepare(const Flags &flags, const session::Job &job) {
+Result<Assignment> prepare(const Flags &flags, const session::Job &job, int64_t ranksOnHost) {
   const plan::Plan &plan = job.plan();
-  if (flags.ranks && *flags.ranks != plan.mesh.numRanks())
-    return Status::error(
-        ErrorKind::usage,
-        "-n {}: the plan of {} is for {} ranks (pipe={}, data={}, tensor={}); run it with -n {} or compile it "
-        "for {}",
-        *flags.ranks, flags.job, plan.mesh.numRanks(), plan.mesh.sizeOf("pipe"), plan.mesh.sizeOf("data"),
-        plan.mesh.sizeOf("tensor"), plan.mesh.numRanks(), *flags.ranks);
   DG_RETURN_IF_ERROR(checkTrace(flags.trace));
   Assignment assignment;
   assignment.job = &job;
   assignment.json = flags.json;
   assignment.tracePath = flags.trace;
   assignment.timeout = std::chrono::milliseconds(int64_t(std::min(flags.timeoutSeconds, 1e9) * 1000));
-  assignment.threads = flags.threads.value_or(std::max(1u, coresOfHost() / uint32_t(plan.mesh.numRanks())));
+  assignment.threads = flags.threads.value_or(std::max(1u, coresOfHost() / uint32_t(ranksOnHost)));
   bool isInference = !flags.input.empty() || !flags.output.empty() || !plan.findProgram("train");
   DG_RETURN_IF_ERROR(openCheckpoint(flags, plan, isInference, assignment));
   assignment.seed = flags.seed.value_or(assignment.resume ? assignment.resume->state().seed : 0);
   DG_RETURN_IF_ERROR(isInference ? prepareInference(flags, plan, assignment)
                                  : prepareTraining(flags, plan, assignment));
   return assignment;
+}
+
+std::string describeRun(const Assignment &assignment) {
+  std::string text = fmt::format("job {} seed {} samples {}", assignment.job->identity(), assignment.seed,
+                                 assignment.dataset->numSamples());
+  if (const auto &training = assignment.training)
+    text += fmt::format(" epochs {} steps {} lr {} schedule {} shuffle {}{} checkpoint {}/{}", training->epochs,
+                        training->steps, training->learningRate, training->schedule.describe(),
+                        training->shuffle.describe(), training->dropLast ? " drop-last" : "",
+                        training->checkpointEvery.epochs, training->checkpointEvery.steps);
+  if (assignment.evalDataset)
+    text += fmt::format(" eval {}", assignment.evalDataset->numSamples());
+  if (assignment.resume)
+    text += fmt::format(" from step {}", assignment.resume->state().step);
+  return text;
 }
 
 } // namespace dg::dgrun

@@ -7,7 +7,10 @@
 
 namespace dg::dgrun {
 
-/// Opens data and checkpoint and completes the options. `job` outlives the assignment.
-Result<session::Assignment> prepare(const Flags &flags, const session::Job &job);
+/// Opens data and checkpoint and completes the options. `job` outlives the assignment; `ranksOnHost` share its cores.
+Result<session::Assignment> prepare(const Flags &flags, const session::Job &job, int64_t ranksOnHost);
+
+/// What all nodes of a job must have in common, as text.
+std::string describeRun(const session::Assignment &assignment);
 
 } // namespace dg::dgrun

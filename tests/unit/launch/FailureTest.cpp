@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <random>
 #include <sched.h>
@@ -61,10 +62,13 @@ TEST(Failure, killedRankIsNamedWithWhatItDid) {
   kill(launch.shared().pids[victim], SIGKILL);
   EXPECT_EQ(1, launch.finish());
   EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(10));
-  EXPECT_EQ("dgrun: " + hostAndPid(launch, victim) +
-                " was killed by signal 9 (SIGKILL) while training, step 17, in task 'fc1/matmul' (mlp.mlir:4:8); the "
-                "other ranks were stopped; if no one sent it, the host ran out of memory: see dmesg\n",
-            launch.errors);
+  std::string doing = "training, step 17, in task 'fc1/matmul' (mlp.mlir:4:8)";
+  std::string expected = "dgrun: " + hostAndPid(launch, victim) + " was killed by signal 9 (SIGKILL) while " + doing +
+                         "; if no one sent it, the host ran out of memory: see dmesg\n";
+  for (int rank = 0; rank < 3; ++rank)
+    if (rank != victim)
+      expected += "  " + hostAndPid(launch, rank) + ": stopped by dgrun while " + doing + "\n";
+  EXPECT_EQ(expected, launch.errors);
   EXPECT_EQ(fmt::format("{} 17 rank\n", victim), launch.output);
   EXPECT_TRUE(launch.areRanksGone(3));
   EXPECT_EQ(std::set<std::string>(), newSharedMemory(before));
@@ -99,8 +103,8 @@ TEST(Failure, exitCodeOfASilentRankIsTold) {
     hang();
   });
   EXPECT_EQ(1, launch.finish());
-  EXPECT_EQ("dgrun: " + hostAndPid(launch, 2) +
-                " ended with exit code 3 while starting; the other ranks were stopped\n",
+  EXPECT_EQ("dgrun: " + hostAndPid(launch, 2) + " ended with exit code 3 while starting\n  " + hostAndPid(launch, 0) +
+                ": stopped by dgrun while starting\n  " + hostAndPid(launch, 1) + ": stopped by dgrun while starting\n",
             launch.errors);
   EXPECT_TRUE(launch.areRanksGone(3));
 }
@@ -118,8 +122,25 @@ TEST(Failure, reportOfTheRankIsTold) {
   });
   EXPECT_EQ(65, launch.finish());
   EXPECT_EQ("[1] last words\ndgrun: " + hostAndPid(launch, 1) +
-                " failed while loading: x.npy: found 3 dimensions, expected 2; the other ranks were stopped\n",
+                " failed while loading: x.npy: found 3 dimensions, expected 2\n  " + hostAndPid(launch, 0) +
+                ": stopped by dgrun while starting\n  last lines of rank 1:\n    last words\n",
             launch.errors);
+}
+
+// A rank that prints much before it fails: its last 20 lines end the block.
+TEST(Failure, lastLinesOfTheRankAreTold) {
+  LauncherProcess launch;
+  launch.start({.numRanks = 2}, [](RankContext &context) {
+    if (context.rank() == 0)
+      hang();
+    for (int line = 1; line <= 50; ++line)
+      std::fprintf(stderr, "line %d\n", line);
+    return 3;
+  });
+  EXPECT_EQ(1, launch.finish());
+  std::string block = launch.errors.substr(launch.errors.find("last lines of rank 1:\n"));
+  EXPECT_EQ(21, std::count(block.begin(), block.end(), '\n')) << block;
+  EXPECT_TRUE(has(block, "    line 31\n") && has(block, "    line 50\n")) << block;
 }
 
 // "Waited for rank 1" comes first, but what happened to rank 1 is the cause.
@@ -143,7 +164,7 @@ TEST(Failure, causeIsPreferredToItsConsequence) {
   EXPECT_FALSE(has(launch.errors, "waited")) << launch.errors;
 }
 
-TEST(Failure, consequenceWithoutCauseTellsWhatTheOthersDid) {
+TEST(Failure, rankThatDoesNotMoveIsToBlame) {
   LauncherProcess launch;
   launch.start({.numRanks = 2}, [](RankContext &context) {
     context.board().phase = uint32_t(RankPhase::training);
@@ -159,8 +180,9 @@ TEST(Failure, consequenceWithoutCauseTellsWhatTheOthersDid) {
   });
   EXPECT_EQ(1, launch.finish());
   EXPECT_TRUE(has(launch.errors,
-                  " gave up while training, step 4, waiting for rank 1: the other ranks did not come to the "
-                  "exchange before its deadline; the other ranks were stopped\n  rank 1 was training, step 5\n"))
+                  " made no progress for 1 s while training, step 5; the other ranks did not come to the exchange "
+                  "before its deadline\n  " +
+                      hostAndPid(launch, 0) + ": stopped by dgrun while training, step 4, waiting for rank 1\n"))
       << launch.errors;
 }
 

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The launcher that decides for the whole job: it lets ranks meet, agrees on where to stop, finds the cause of a
+// failure and tells it. With one host there is no other launcher; with several it hears and commands them too.
+#pragma once
+
+#include "runtime/launch/FailureReport.h"
+#include "runtime/launch/LocalRanks.h"
+#include "runtime/launch/Rendezvous.h"
+#include "runtime/launch/StragglerWatch.h"
+
+namespace dg {
+
+/// One launcher of the job.
+struct Member {
+  std::string host;
+  int64_t firstRank = 0, numRanks = 0;
+  std::unique_ptr<NodeLink> link; ///< null: the coordinator itself, or one that is lost
+  std::optional<int64_t> entered; ///< its answer to save
+  bool isGone = false;            ///< none of its ranks is left, or it is lost
+  Deadline heardAt = {};
+};
+
+/// One thread.
+class Coordinator {
+public:
+  /// `members[0]` is this process, whose ranks are `placement`. `point` (may be null) is where the others came from;
+  /// they come there again to see whether a silent line is open.
+  Coordinator(const LaunchOptions &options, std::vector<Member> members, RankPlacement placement,
+              std::unique_ptr<RendezvousPoint> point);
+
+  /// Runs the job to its end and returns its exit code. When it returns, no rank of this process is alive.
+  int run(const RankMain &rankMain);
+
+private:
+  enum class Mode { running, saving, stopping };
+
+  std::string nameOf(const Member &member) const;
+  void handle(size_t member, LaunchMessage event);
+  void handleFromLinks();
+  void onReport(const LaunchMessage &event);
+  void onEnded(LaunchMessage event);
+  void onAsked(int signal);
+  void onEntered();
+  void noteProgress(const std::string &packed);
+  void answerExchanges();
+  void findDeserter();
+  void broadcast(const LaunchMessage &command);
+  void lose(size_t member, const std::string &how);
+  void stop(bool isAtOnce = false);
+  void save();
+  void tick();
+  void checkLinks(Deadline now);
+  void watchStragglers();
+  void checkDeadlines(Deadline now);
+  void blameStraggler();
+  int finish();
+  void sayEnd(int code, const std::string &why);
+
+  const LaunchOptions &options;
+  std::vector<Member> members;
+  std::vector<RankState> ranks;
+  std::unique_ptr<RendezvousPoint> point;
+  LocalRanks local;
+
+  Mode mode = Mode::running;
+  FailureReport failure;
+  StragglerWatch watch;
+  int64_t straggler = -1;    ///< that the user was told of
+  uint64_t numExchanges = 0; ///< that have been answered
+  int interrupt = 0;         ///< SIGINT or SIGHUP, when that ended the job
+  bool isSaveOverdue = false;
+  Deadline deadline = Deadline::max(); ///< of the mode
+  Deadline explanationDeadline = Deadline::max();
+  Deadline lastTick = {}, nextBeat = {}, nextLook = {};
+};
+
+} // namespace dg

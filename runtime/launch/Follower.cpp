@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launch/Follower.h"
+
+#include "runtime/launch/LinkTimes.h"
+
+#include <cstdio>
+
+namespace dg {
+
+using Clock = std::chrono::steady_clock;
+using Kind = LaunchMessage::Kind;
+
+Follower::Follower(const LaunchOptions &options, CoordinatorPlace place, std::unique_ptr<NodeLink> link,
+                   RankPlacement placement)
+    : options(options), place(std::move(place)), link(std::move(link)),
+      local(options, std::move(placement), [this](LaunchMessage event) {
+        if (this->link)
+          this->link->queue(event);
+      }) {}
+
+void Follower::lose(std::string how) {
+  if (!link)
+    return;
+  link.reset();
+  attempt.reset();
+  loss = std::move(how);
+  local.apply({.kind = Kind::stop});
+}
+
+void Follower::handleFromLink() {
+  if (!link)
+    return;
+  bool isConnected = link->flush();
+  isConnected = link->fill() && isConnected;
+  while (std::optional<LaunchMessage> command = link->take()) {
+    heardAt = Clock::now();
+    if (command->kind == Kind::end)
+      end = std::move(*command);
+    else
+      local.apply(*command);
+  }
+  if (!isConnected && !end)
+    lose(fmt::format("is gone: its {} ended or was killed", options.tool));
+}
+
+/// Looks whether the way to the coordinator is open although its line is silent.
+void Follower::knock(Deadline now) {
+  if (now - heardAt < knockAfter) {
+    attempt.reset();
+    return;
+  }
+  if (attempt && attempt->state() == Handshake::State::done) {
+    heardAt = now; // it lives and knows the secret
+    attempt.reset();
+    return;
+  }
+  if (now < nextKnock)
+    return;
+  nextKnock = now + knockTime;
+  attempt = std::make_unique<RendezvousAttempt>(place.addresses, place.secret, place.greeting);
+}
+
+void Follower::tick() {
+  Deadline now = Clock::now();
+  if (now - lastTick > std::chrono::milliseconds(2000)) // this launcher was suspended: that is nobody's silence
+    heardAt += now - lastTick;
+  lastTick = now;
+  local.tick();
+  if (!link)
+    return;
+  if (now >= nextBeat) {
+    nextBeat = now + beatTime;
+    link->queue({.kind = Kind::progress, .text = packProgress(local.progress())});
+  }
+  link->flush(); // if it cannot, handleFromLink sees that
+  knock(now);
+  if (now - heardAt > silenceTime)
+    lose(
+        fmt::format("has been silent for {} s: the link to it is down, or the host hangs", silenceTime.count() / 1000));
+}
+
+int Follower::run(const RankMain &rankMain) {
+  heardAt = lastTick = Clock::now();
+  Status started = local.fork(rankMain, {link->descriptor()});
+  if (!started) {
+    fmt::print(stderr, "{}: {}\n", options.tool, started.message());
+    return started.exitCode(); // the coordinator sees the line closed
+  }
+  while (local.isAnyAlive() || (link && !end)) {
+    PollSet set;
+    local.addTo(set);
+    if (link)
+      set.add(link->descriptor(), short(POLLIN | (link->hasOutput() ? POLLOUT : 0)), [] {});
+    if (attempt)
+      attempt->addTo(set);
+    set.wait(tickTime);
+    handleFromLink();
+    tick();
+  }
+  return finish();
+}
+
+int Follower::finish() {
+  if (!end) {
+    fmt::print(stderr, "{}: the coordinator (node 0, {}) {}; the ranks of this node were stopped\n", options.tool,
+               place.name, loss);
+    return 1;
+  }
+  // Where all nodes share one output, node 0 has said it already.
+  if (!end->text.empty() && !options.isOutputShared)
+    fmt::print(stderr, "{}: {}\n", options.tool, end->text);
+  return int(end->number);
+}
+
+} // namespace dg

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the launchers of a job say to each other. The launcher of node 0 coordinates; it is told of events and gives
+// commands. Its own ranks and those of other nodes use the same words, so that one host is only the shortest case.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dg {
+
+struct LaunchMessage {
+  enum class Kind : uint32_t {
+    // Events, to the coordinator.
+    join,     ///< text: a JoinRequest
+    part,     ///< a rank's part of its next exchange; text: the bytes
+    report,   ///< a rank's failure in its own words; number: exit code, or exit code + 256 if it only blames others
+    ended,    ///< a rank is gone; number: wait status; text: its last lines of output
+    asked,    ///< number: the signal that asked this launcher, or one of its ranks, to end the job
+    entered,  ///< after save; number: the largest step that a rank here has begun
+    progress, ///< text: RankProgress of every rank here
+    gone,     ///< no rank is left here; text: as progress, for the last time
+    // Commands, from it.
+    assign,   ///< text: an Assignment
+    refuse,   ///< this launcher cannot take part; text: why; number: exit code
+    gathered, ///< everyone's parts of exchange `number`; text: packParts
+    save,     ///< ranks shall stop at one step and save
+    release,  ///< number: that step
+    stop,     ///< ranks shall end at once, except `rank`, which is on its way; number: 1 to kill them
+    beat,     ///< nothing but a sign of life
+    end,      ///< the job is over; number: exit code; text: why, in one line, when it failed
+  };
+  Kind kind = Kind::beat;
+  int64_t rank = -1;
+  int64_t number = 0;
+  std::string text = {};
+};
+
+/// What a rank was last seen doing: a copy of its ProgressLine.
+struct RankProgress {
+  int64_t rank = 0, pid = 0;
+  uint64_t step = 0, pulses = 0;
+  uint32_t task = 0, microbatch = 0, phase = 0;
+  int32_t waitingFor = 0;
+  uint32_t isSuspended = 0; ///< SIGSTOP, or a debugger
+
+  bool operator==(const RankProgress &) const = default;
+};
+
+std::string packProgress(const std::vector<RankProgress> &ranks);
+/// Nothing if the text is not what packProgress made.
+std::vector<RankProgress> unpackProgress(const std::string &text);
+
+/// What a launcher brings along.
+struct JoinRequest {
+  int64_t numLocal = 0;
+  std::string hostName, hostId, fingerprint;
+};
+std::string packJoin(const JoinRequest &request);
+bool unpackJoin(const std::string &text, JoinRequest &request);
+
+/// Which ranks a launcher starts.
+struct RankPlacement {
+  int64_t firstRank = 0, numLocal = 1, numRanks = 1;
+  int64_t firstLocalRank = 0; ///< another launcher of this host may have ranks too
+  bool spansHosts = false;
+  std::string hostId;        ///< equal for ranks that can share memory
+  std::string networkDevice; ///< towards the other hosts; empty: any
+};
+std::string packPlacement(const RankPlacement &placement);
+bool unpackPlacement(const std::string &text, RankPlacement &placement);
+
+} // namespace dg

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proves that hosts joined by hand train as one host does, to the bit, and that what does not fit together is refused."""
+import contextlib
+import os
+
+import hosts
+import runs
+
+PLAN = ("mlp", "--batch", "16", "--mesh", "data=2,pipe=2")
+FLAGS = [*runs.MLP_DATA, "--epochs", "3", "--seed", "7", "--threads", "1"]
+
+
+class NodesTest(hosts.HostsTest):
+    def test_same_losses_as_on_one_host(self):
+        job = self.job(*PLAN)
+        alone = self.run_job(job, *FLAGS)
+        with contextlib.ExitStack() as stack:
+            nodes = self.start_nodes(stack, job, *FLAGS)
+            ends = [node.finish() for node in nodes]
+        self.assertEqual([end.code for end in ends], [0, 0], ends[0].err + ends[1].err)
+        self.assertEqual(ends[0].lines("step", "epoch"), alone.lines("step", "epoch"))
+        self.assertEqual(ends[1].out, "", "only rank 0 reports")
+
+    def test_wrong_secret(self):
+        job, other = self.job(*PLAN), self.path("other")
+        with open(os.open(other, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
+            file.write("another secret altogether")
+        with self.start_node(0, self.hosts[0].address, job, *FLAGS) as first:
+            endpoint = first.wait_for_endpoint()
+            with self.start_node(1, endpoint, job, *FLAGS, secret=other) as stranger:
+                refused = stranger.finish()
+            self.assertEqual(refused.code, 2, refused.err)
+            self.assertIn("does not know this secret", refused.err)
+            with self.start_node(1, endpoint, job, *FLAGS) as second:  # the right one still comes in
+                self.assertEqual(second.finish().code, 0, second.text(1))
+            self.assertEqual(first.finish().code, 0, first.text(1))
+
+    def test_other_flags(self):
+        job = self.job(*PLAN)
+        with self.start_node(0, self.hosts[0].address, job, *FLAGS) as first:
+            flags = [*FLAGS[:-3], "8", *FLAGS[-2:]]
+            with self.start_node(1, first.wait_for_endpoint(), job, *flags) as second:
+                ends = [first.finish(), second.finish()]
+        for end in ends:
+            self.assertEqual(end.code, 2, end.err)
+            self.assertIn("node 1 (host host1) was started with another job or other flags", end.err)
+            self.assertIn("seed 8", end.err)
+
+    def test_nobody_comes(self):
+        with self.start_node(0, self.hosts[0].address, self.job(*PLAN), *FLAGS, "--rdzv-timeout", "1") as first:
+            end = first.finish()
+        self.assertEqual(end.code, 1, end.err)
+        self.assertIn("node 1 did not come to the rendezvous", end.err)
+        with self.start_node(1, self.hosts[0].address + ":9", self.job(*PLAN), *FLAGS, "--rdzv-timeout", "1") as second:
+            end = second.finish()
+        self.assertEqual(end.code, 1, end.err)
+        self.assertIn("nobody answers at the rendezvous", end.err)
+
+
+if __name__ == "__main__":
+    hosts.enter()
+    runs.main()

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/dgrun/Where.h"
+
+#include <cstdio>
+#include <sched.h>
+#include <unistd.h>
+
+namespace dg::dgrun {
+
+static Status wrongCount(const Flags &flags, const plan::Plan &plan) {
+  return Status::error(
+      ErrorKind::usage,
+      "-n {}: the plan of {} is for {} ranks (pipe={}, data={}, tensor={}); run it with -n {} or compile it for {}",
+      *flags.ranks, flags.job, plan.mesh.numRanks(), plan.mesh.sizeOf("pipe"), plan.mesh.sizeOf("data"),
+      plan.mesh.sizeOf("tensor"), plan.mesh.numRanks(), *flags.ranks);
+}
+
+static Status useNodes(const Flags &flags, int64_t numRanks, Where &where) {
+  where.numNodes = *flags.nodes;
+  if (!flags.nodeRank)
+    return Status::error(ErrorKind::usage, "--nnodes {}: say which of them this is: --node-rank 0 to {}",
+                         where.numNodes, where.numNodes - 1);
+  where.node = *flags.nodeRank;
+  if (where.node >= where.numNodes)
+    return Status::error(ErrorKind::usage, "--node-rank {}: expected a number from 0 to {}, as --nnodes is {}",
+                         where.node, where.numNodes - 1, where.numNodes);
+  if (where.node > 0 && flags.rendezvous.empty())
+    return Status::error(ErrorKind::usage,
+                         "--node-rank {}: say where node 0 is: --rdzv-endpoint HOST:PORT, as it has "
+                         "printed them",
+                         where.node);
+  if (!flags.ranks && numRanks % where.numNodes != 0)
+    return Status::error(ErrorKind::usage,
+                         "the {} ranks of the plan cannot be divided evenly among {} nodes; say with -n how many each "
+                         "starts",
+                         numRanks, where.numNodes);
+  where.numLocal = where.ranksOnHost = flags.ranks.value_or(numRanks / where.numNodes);
+  return Status::ok();
+}
+
+/// Whether the launcher has given each of its processes cores of its own.
+static bool isBound() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+Result<Where> findWhere(const Flags &flags, const plan::Plan &plan) {
+  Where where;
+  int64_t numRanks = plan.mesh.numRanks();
+  if (flags.nodes) {
+    DG_RETURN_IF_ERROR(useNodes(flags, numRanks, where));
+    if (!where.isAlone())
+      return where;
+  } else {
+    auto manager = ProcessManager::find();
+    if (!manager)
+      return manager.status();
+    if (*manager) {
+      where.manager = std::move(*manager);
+      where.numNodes = where.manager->size();
+      where.node = where.manager->rank();
+      where.numLocal = flags.ranks.value_or(1);
+      where.ranksOnHost = isBound() ? where.numLocal : where.numLocal * where.manager->sizeOnHost();
+      return where;
+    }
+  }
+  if (flags.ranks && *flags.ranks != numRanks)
+    return wrongCount(flags, plan);
+  where.numLocal = where.ranksOnHost = numRanks;
+  return where;
+}
+
+/// Where node 0 listens, and what it tells the others by way of the launcher that has started them all.
+static Status meetThroughManager(Where &where, NodeOptions &nodes) {
+  bool isOneHost = where.manager->sizeOnHost() == where.manager->size();
+  std::string mine, secret;
+  if (where.node == 0) {
+    for (char byte : randomBytes(32))
+      secret += fmt::format("{:02x}", uint8_t(byte));
+    auto point = isOneHost ? RendezvousPoint::listenOnHost(secret) : RendezvousPoint::listen("", secret);
+    if (!point)
+      return point.status();
+    nodes.point = std::move(*point);
+    mine = secret + " " + nodes.point->endpoint();
+  }
+  auto shared = where.manager->share(mine, deadlineIn(nodes.joinTime));
+  if (!shared)
+    return shared.status();
+  size_t space = shared->find(' ');
+  if (space == std::string::npos)
+    return Status::error(ErrorKind::runFailed, "PMIx gave '{}' as the place to meet, expected a secret and an endpoint",
+                         *shared);
+  nodes.coordinator.secret = shared->substr(0, space);
+  nodes.coordinator.name = shared->substr(space + 1);
+  where.manager.reset(); // its threads must not be there when ranks are forked
+  return Status::ok();
+}
+
+static Status meetByHand(const Where &where, const Flags &flags, NodeOptions &nodes) {
+  auto secret = readSecret();
+  if (!secret)
+    return secret.status();
+  nodes.coordinator.secret = *secret;
+  nodes.coordinator.name = flags.rendezvous;
+  if (where.node > 0)
+    return Status::ok();
+  auto point = RendezvousPoint::listen(flags.rendezvous, *secret);
+  if (!point)
+    return point.status();
+  nodes.point = std::move(*point);
+  fmt::print(stderr, "dgrun: node 0 of {} waits for the others: start them with --rdzv-endpoint {}\n", where.numNodes,
+             nodes.point->endpoint());
+  return Status::ok();
+}
+
+int launch(Where where, const Flags &flags, LaunchOptions options, const std::string &fingerprint,
+           const RankMain &rankMain) {
+  if (where.isAlone())
+    return launchLocal(options, rankMain);
+  NodeOptions nodes;
+  nodes.numNodes = where.numNodes;
+  nodes.node = where.node;
+  nodes.numLocal = where.numLocal;
+  nodes.fingerprint = fingerprint;
+  nodes.joinTime = std::chrono::milliseconds(int64_t(std::min(flags.rendezvousSeconds, 1e9) * 1000));
+  options.isOutputShared = where.manager != nullptr;
+  Status met = where.manager ? meetThroughManager(where, nodes) : meetByHand(where, flags, nodes);
+  if (met && where.node > 0) {
+    auto addresses = resolveEndpoint(nodes.coordinator.name);
+    if (addresses)
+      nodes.coordinator.addresses = std::move(*addresses);
+    met = addresses.status();
+    nodes.coordinator.greeting.node = uint32_t(where.node);
+  }
+  if (!met) {
+    fmt::print(stderr, "dgrun: {}\n", met.message());
+    return met.exitCode();
+  }
+  return launchNode(options, std::move(nodes), rankMain);
+}
+
+} // namespace dg::dgrun
