@@ -12,6 +12,7 @@
 #include "passes/Pipeline.h"
 #include "runtime/package/Package.h"
 #include "tools/dgc/LoadModel.h"
+#include "tools/dgc/PhaseLog.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/MLIRContext.h"
@@ -219,6 +220,9 @@ int compile(const CompileOptions &options) {
   pipeline.isTraining = *isTraining;
   mlir::PassManager manager(&context);
   passes::buildPipeline(manager, pipeline);
+  PhaseLog phases;
+  if (options.savePhases)
+    phases.attach(manager, *module);
   if (failed(manager.run(*module)))
     return exitBadInput;
   if (options.emit == "dg") {
@@ -265,6 +269,9 @@ int compile(const CompileOptions &options) {
   std::vector<std::string> objects;
   std::vector<package::PackageEntry> entries = {package::PackageEntry::ofText("plan.json", planText),
                                                 package::PackageEntry::ofText("model.mlirbc", modelBytes)};
+  std::string phaseText = options.savePhases ? phases.toJson() : "";
+  if (options.savePhases)
+    entries.push_back(package::PackageEntry::ofText("phases.json", phaseText));
   objects.reserve(kernels.size());
   for (auto &[program, own] : kernels) {
     if (!options.emit.empty()) {

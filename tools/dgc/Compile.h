@@ -25,6 +25,7 @@ struct CompileOptions {
   std::string target = "native";
   uint64_t memoryBytes = 0; ///< per device; 0: no limit
   std::string emit;         ///< "", "dg", "plan", "linalg", "llvm", "asm"
+  bool savePhases = false;  ///< the graph after each pass goes into the package, as phases.json
 };
 
 /// Compiles and writes the package, or prints what --emit asks for. Returns the exit code; messages are on stderr.

@@ -51,6 +51,8 @@ int main(int argc, char **argv) {
   auto *print = app.add_option_group("What to print");
   print->add_option("--emit", options.emit, "print dg, plan, linalg, llvm or asm instead of writing a job")
       ->check(CLI::IsMember({"dg", "plan", "linalg", "llvm", "asm"}));
+  print->add_flag("--save-phases", options.savePhases,
+                  "keep the graph after each compiler pass in the job, for dgviz (default: off)");
   if (auto code = dg::tools::parseCommandLine(app, argc, argv, "dgc: error: "))
     return *code;
   if (isTrain && isInfer) {
