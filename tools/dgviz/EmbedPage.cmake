@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Writes OUTPUT, a C++ source that holds page.html, page.css and page.js of FOLDER and the SHA-256 of style and script in
-# base64, as Content-Security-Policy wants them.
+# Writes OUTPUT, a C++ source that holds page.html, page.css and the SCRIPTS of FOLDER, joined to one, and the SHA-256 of
+# style and script in base64, as Content-Security-Policy wants them.
 function(base64_of_sha256 file result)
   file(SHA256 "${file}" hex)
   set(alphabet ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/)
@@ -18,10 +18,24 @@ function(base64_of_sha256 file result)
   set(${result} "${text}=" PARENT_SCOPE)
 endfunction()
 
+# One script: its parts see each other's names, the page's other scripts (there are none) do not.
+set(joined "${OUTPUT}.js")
+file(WRITE "${joined}" "'use strict';\n(() => {\n")
+separate_arguments(SCRIPTS)
+foreach(script ${SCRIPTS})
+  file(READ "${FOLDER}/${script}.js" text)
+  file(APPEND "${joined}" "${text}")
+endforeach()
+file(APPEND "${joined}" "})();\n")
+
 set(source "// SPDX-License-Identifier: Apache-2.0\n// Made by EmbedPage.cmake from the files in page/.\n")
 string(APPEND source "#include \"tools/dgviz/PageAssets.h\"\n\nnamespace dg::viz {\n\n")
 foreach(kind html css js)
-  file(READ "${FOLDER}/page.${kind}" text)
+  set(file "${FOLDER}/page.${kind}")
+  if(kind STREQUAL "js")
+    set(file "${joined}")
+  endif()
+  file(READ "${file}" text)
   # A string literal has its limits, so the text goes in as several.
   set(pieces "")
   string(LENGTH "${text}" length)
@@ -37,7 +51,7 @@ foreach(kind html css js)
   string(APPEND source "const std::string_view page${initial}${rest} =${pieces};\n\n")
 endforeach()
 base64_of_sha256("${FOLDER}/page.css" style_hash)
-base64_of_sha256("${FOLDER}/page.js" script_hash)
+base64_of_sha256("${joined}" script_hash)
 string(APPEND source "const std::string_view styleHash = \"sha256-${style_hash}\";\n")
 string(APPEND source "const std::string_view scriptHash = \"sha256-${script_hash}\";\n\n} // namespace dg::viz\n")
 file(WRITE "${OUTPUT}" "${source}")

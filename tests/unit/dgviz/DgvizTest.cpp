@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves that dgviz draws every plan into one closed page that shows hostile names as text, and keeps to its exit
-// codes.
+// Proves that dgviz draws every plan into one closed page that shows hostile names as text, lays out what it nests, and
+// keeps to its exit codes.
 #include "runtime/package/Package.h"
 #include "tests/unit/TemporaryFolder.h"
 #include "tests/unit/plan/SamplePlan.h"
 #include "tools/dgviz/GraphLayout.h"
-#include "tools/dgviz/OpGraph.h"
 #include "tools/dgviz/Page.h"
 #include "tools/dgviz/PlanNumbers.h"
 #include "tools/dgviz/TextSummary.h"
-#include "tools/dgviz/Timeline.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -50,6 +48,13 @@ std::string readFile(const std::string &path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+Result<std::string> pageOf(Plan plan) {
+  Result<Report> report = makeReport(std::move(plan));
+  if (!report)
+    return report.status();
+  return makePage(*report);
+}
+
 int runTool(const std::string &arguments, const std::string &output) {
   int status = std::system((std::string(DG_DGVIZ) + " " + arguments + " > " + output + " 2>&1").c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -61,7 +66,7 @@ TEST(Page, HoldsThePlanAndShowsHostileNamesAsText) {
   Plan plan = samplePlan();
   plan.tasks[taskNamed(plan, "fc0_0/matmul")].name = hostile;
   plan.model.name = hostile;
-  Result<std::string> page = makePage(plan);
+  Result<std::string> page = pageOf(plan);
   ASSERT_TRUE(page) << page.status().message();
   EXPECT_EQ(page->find("<img"), std::string::npos) << "the name reached the page as HTML";
   EXPECT_EQ(countOf(*page, "</script>"), 3u);
@@ -72,7 +77,7 @@ TEST(Page, HoldsThePlanAndShowsHostileNamesAsText) {
 }
 
 TEST(Page, LoadsNothingAndInsertsNoHtml) {
-  Result<std::string> page = makePage(samplePlan());
+  Result<std::string> page = pageOf(samplePlan());
   ASSERT_TRUE(page) << page.status().message();
   EXPECT_NE(page->find("default-src 'none'; style-src 'sha256-"), std::string::npos);
   for (const char *forbidden :
@@ -89,79 +94,114 @@ TEST(Page, LoadsNothingAndInsertsNoHtml) {
 TEST(Page, PlansWithoutProgramsOrOpsAreDrawn) {
   Plan plan;
   plan.memory.resize(1);
-  EXPECT_TRUE(makePage(plan));
+  EXPECT_TRUE(pageOf(plan));
   plan.programs.resize(1);
   plan.programs[0].name = "infer";
   plan.programs[0].actions.resize(1);
-  EXPECT_TRUE(makePage(plan));
+  EXPECT_TRUE(pageOf(plan));
 }
 
-TEST(OpGraph, EveryOpButZeroingIsInOneGroup) {
+TEST(OpTree, EveryOpButZeroingIsInOneBox) {
   Plan plan = samplePlan({.stages = 3});
-  OpGraph graph = groupOps(plan, plan.programs[0]);
+  FlowGraph flow = flowOf(plan, plan.programs[0]);
+  OpTree tree = nest(flow);
   std::multiset<TaskId> drawn;
-  for (const OpGroup &group : graph.groups)
-    drawn.insert(group.tasks.begin(), group.tasks.end());
+  for (const TreeNode &node : tree.nodes)
+    if (node.flowNode != noId) {
+      EXPECT_TRUE(node.children.empty());
+      drawn.insert(flow.nodes[node.flowNode].item);
+    }
   for (const Chunk &chunk : plan.chunks)
-    for (TaskId task : chunk.tasks)
-      EXPECT_EQ(drawn.count(task), chunk.phase == Phase::begin ? 0u : 1u);
-  EXPECT_EQ(graph.grouping, "by layer");
+    for (TaskId task : chunk.tasks) {
+      bool isDrawn = chunk.phase != Phase::begin && plan.tasks[task].kind != TaskKind::finish;
+      EXPECT_EQ(drawn.count(task), isDrawn ? 1u : 0u) << plan.tasks[task].name;
+    }
   size_t crossing = 0;
-  for (const GroupEdge &edge : graph.edges)
-    crossing += edge.crossesStages;
+  for (const FlowEdge &edge : flow.edges)
+    crossing += edge.route == "send · pipe";
   EXPECT_EQ(crossing, 4u) << "two borders, forward and backward";
 }
 
-TEST(OpGraph, LargePlansAreGroupedUntilTheyFit) {
-  Plan plan = samplePlan({.stages = 2, .layers = 400});
-  OpGraph graph = groupOps(plan, plan.programs[0]);
-  EXPECT_LE(graph.groups.size(), 250u);
-  EXPECT_EQ(graph.grouping, "by stage and phase");
-  EXPECT_EQ(graph.groups.size(), 6u);
+TEST(OpTree, NamesNestAndNumbersStayWithWhatTheyNumber) {
+  FlowGraph flow;
+  for (const char *name : {"blocks.0.attn.q/matmul", "blocks.0.attn.q/add", "blocks.0.attn.k/matmul",
+                           "blocks.0.mlp/gelu", "blocks.1.mlp/gelu", "b0_q/matmul", "b0_k/matmul", "log_softmax"})
+    flow.nodes.push_back({name, Phase::forward, 0, uint32_t(flow.nodes.size())});
+  OpTree tree = nest(flow);
+  std::vector<std::string> outer;
+  for (uint32_t child : tree.nodes[0].children)
+    outer.push_back(tree.nodes[child].title);
+  EXPECT_EQ(outer, (std::vector<std::string>{"blocks.0", "blocks.1.mlp/gelu", "b0", "log_softmax"}));
+  const TreeNode &block = tree.nodes[tree.nodes[0].children[0]];
+  ASSERT_EQ(block.children.size(), 2u);
+  EXPECT_EQ(tree.nodes[block.children[0]].title, "attn");
+  EXPECT_EQ(tree.nodes[block.children[1]].title, "mlp/gelu");
+}
+
+TEST(OpTree, LinesAreDrawnWhereTheirEndsPart) {
+  FlowGraph flow;
+  for (const char *name : {"a.x/1st", "a.x/2nd", "a.y/op", "b/op"})
+    flow.nodes.push_back({name, Phase::forward, 0, uint32_t(flow.nodes.size())});
+  flow.edges = {{0, 1, 8, ""}, {1, 2, 16, ""}, {0, 3, 32, "send · pipe"}, {2, 3, 64, ""}};
+  OpTree tree = nest(flow);
+  ASSERT_EQ(tree.nodes[0].edges.size(), 1u);
+  EXPECT_EQ(tree.nodes[0].edges[0].bytes, 96u);
+  EXPECT_EQ(tree.nodes[0].edges[0].values, 2u);
+  EXPECT_EQ(tree.nodes[0].edges[0].route, "send · pipe");
+  const TreeNode &a = tree.nodes[tree.nodes[0].children[0]];
+  ASSERT_EQ(a.edges.size(), 1u);
+  EXPECT_EQ(a.edges[0].bytes, 16u);
+}
+
+TEST(OpTree, LargeLevelsAreCutIntoRuns) {
+  Plan plan = samplePlan({.stages = 2, .layers = 900});
+  OpTree tree = nest(flowOf(plan, plan.programs[0]));
+  size_t ops = 0;
+  for (const TreeNode &node : tree.nodes) {
+    EXPECT_LE(node.children.size(), 200u) << node.title;
+    ops += node.flowNode != noId;
+  }
+  EXPECT_GT(ops, 9000u);
 }
 
 TEST(GraphLayout, BackwardStandsBesideForward) {
   Plan plan = samplePlan({.stages = 1, .microbatches = 1, .layers = 4});
-  OpGraph graph = groupOps(plan, plan.programs[0]);
-  Result<GraphLayout> layout = layOut(graph);
-  ASSERT_TRUE(layout) << layout.status().message();
-  ASSERT_EQ(layout->boxes.size(), graph.groups.size());
+  OpTree tree = nest(flowOf(plan, plan.programs[0]));
+  LayoutStore store;
+  Result<uint32_t> number = store.layOut(tree, tree.nodes[0]);
+  ASSERT_TRUE(number) << number.status().message();
+  const LevelLayout &layout = store.layouts()[*number];
+  const std::vector<uint32_t> &children = tree.nodes[0].children;
+  ASSERT_EQ(layout.boxes.size(), children.size());
   double forwardEnd = 0, backwardEnd = 0;
-  for (size_t i = 0; i < graph.groups.size(); ++i) {
-    EXPECT_GE(layout->boxes[i].x, 0);
-    EXPECT_LE(layout->boxes[i].x, layout->width);
-    EXPECT_LE(layout->boxes[i].y, layout->height);
-    (graph.groups[i].phase == Phase::forward ? forwardEnd : backwardEnd) =
-        std::max(graph.groups[i].phase == Phase::forward ? forwardEnd : backwardEnd, layout->boxes[i].y);
+  for (size_t i = 0; i < children.size(); ++i) {
+    EXPECT_GE(layout.boxes[i].x, 0);
+    EXPECT_LE(layout.boxes[i].x, layout.width);
+    EXPECT_LE(layout.boxes[i].y, layout.height);
+    double &end = tree.nodes[children[i]].phase == Phase::forward ? forwardEnd : backwardEnd;
+    end = std::max(end, layout.boxes[i].y);
     for (size_t j = 0; j < i; ++j)
-      EXPECT_TRUE(std::abs(layout->boxes[i].x - layout->boxes[j].x) >= layout->boxWidth ||
-                  std::abs(layout->boxes[i].y - layout->boxes[j].y) >= layout->boxHeight)
+      EXPECT_TRUE(std::abs(layout.boxes[i].x - layout.boxes[j].x) >= boxWidth ||
+                  std::abs(layout.boxes[i].y - layout.boxes[j].y) >= boxHeight)
           << "boxes overlap";
   }
-  EXPECT_LE(std::abs(forwardEnd - backwardEnd), 3 * layout->boxHeight) << "backward hangs below forward";
-  for (const std::string &path : layout->paths)
-    EXPECT_EQ(path.substr(0, 1), "M");
+  EXPECT_LE(std::abs(forwardEnd - backwardEnd), 3 * boxHeight) << "backward hangs below forward";
+  for (const std::vector<Point> &line : layout.lines)
+    EXPECT_EQ(line.size() % 3, 1u) << "a point and triples";
 }
 
-TEST(Timeline, ReceiversWaitForSenders) {
-  Plan plan = samplePlan({.stages = 3, .microbatches = 4});
-  Timeline timeline = timelineOf(plan, plan.programs[0]);
-  EXPECT_TRUE(timeline.isToScale);
-  EXPECT_DOUBLE_EQ(timeline.totalUs, plan.predicted.stepUs);
-  std::map<std::pair<ChunkId, uint32_t>, TimelineBar> bars;
-  for (size_t stage = 0; stage < 3; ++stage) {
-    ASSERT_EQ(timeline.stages[stage].size(), plan.programs[0].actions[stage].size());
-    double before = 0;
-    for (const TimelineBar &bar : timeline.stages[stage]) {
-      EXPECT_GE(bar.startUs, before);
-      before = bar.endUs;
-      bars[{bar.chunk, bar.microbatch}] = bar;
+TEST(GraphLayout, EqualLevelsShareOneLayout) {
+  Plan plan = samplePlan({.stages = 1, .layers = 50});
+  OpTree tree = nest(flowOf(plan, plan.programs[0]));
+  LayoutStore store;
+  size_t levels = 0;
+  for (const TreeNode &node : tree.nodes)
+    if (node.flowNode == noId) {
+      ++levels;
+      ASSERT_TRUE(store.layOut(tree, node));
     }
-  }
-  for (uint32_t m = 0; m < 4; ++m) { // chunks: 4 per stage, forward is the second and backward the third
-    EXPECT_GE((bars[{5, m}].startUs), (bars[{1, m}].endUs));
-    EXPECT_GE((bars[{6, m}].startUs), (bars[{10, m}].endUs));
-  }
+  EXPECT_GT(levels, 50u);
+  EXPECT_LT(store.layouts().size(), 12u);
 }
 
 TEST(PlanNumbers, TrafficCountsEveryMicrobatch) {
@@ -180,10 +220,12 @@ TEST(PlanNumbers, TrafficCountsEveryMicrobatch) {
 TEST(TextSummary, SaysTheNumbersAndStripsControlCharacters) {
   Plan plan = samplePlan();
   plan.model.name = "evil\x1b[2J";
-  std::string text = textSummary(plan);
+  Result<Report> report = makeReport(plan);
+  ASSERT_TRUE(report) << report.status().message();
+  std::string text = textSummary(*report);
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
-  for (const char *part :
-       {"pipe=2 data=2 tensor=1: 4 ranks", "step 1.23 ms", "bubble 12.5 %", "stage 1", "schedule 1f1b"})
+  for (const char *part : {"pipe=2 data=2 tensor=1: 4 ranks", "step 1.23 ms", "bubble 12.5 %", "stage 1",
+                           "schedule 1f1b", "timeline   predicted, 1.23 ms", "limit", "try "})
     EXPECT_NE(text.find(part), std::string::npos) << text << "lacks " << part;
 }
 
@@ -199,10 +241,36 @@ TEST(Tool, ExitCodesAndFiles) {
   EXPECT_NE(readFile(out).find("Exit codes"), std::string::npos);
   EXPECT_EQ(runTool("", out), 2);
   EXPECT_EQ(runTool(job + " --colour", out), 2);
+  EXPECT_EQ(runTool(job + " --text --serve", out), 2);
+  EXPECT_EQ(runTool(job + " --port 80", out), 2) << "a port without --serve";
+  EXPECT_EQ(runTool(job + " --export pdf", out), 2);
+  EXPECT_EQ(runTool(job + " " + job + " " + job, out), 2) << "three jobs";
+  EXPECT_EQ(runTool(job + " --cluster cpu:nodes=1 --text", out), 2) << "one device for four ranks";
+  EXPECT_EQ(runTool(job + " --cluster " + folder.path("none.json") + " --text", out), 65);
   EXPECT_EQ(runTool(job + " -o " + (folder.path("none/plan.html")), out), 1);
   EXPECT_EQ(runTool((folder.path("missing.dgx")) + " -o " + (folder.path("never.html")), out), 65);
   EXPECT_FALSE(std::filesystem::exists(folder.path("never.html")));
   ASSERT_TRUE(package::writePackage(job, {package::PackageEntry::ofText("plan.json", "{\"version\": 9}")}));
   EXPECT_EQ(runTool(job + " --text", out), 65);
   EXPECT_NE(readFile(out).find("version 9"), std::string::npos) << readFile(out);
+}
+
+TEST(Tool, PhasesAreCheckedBeforeTheyAreDrawn) {
+  dg::test::TemporaryFolder folder;
+  std::string job = folder.path("job.dgx"), out = folder.path("out"), plan = toJson(samplePlan());
+  const char *good = R"({"version":1,"phases":[{"pass":"p","summary":"s","added":{},"removed":{},
+                         "ops":[["a/x","dg.x","train","forward",0],["b/y","dg.y","train","backward",1]],"flow":[[0,1]]}]})";
+  auto exitCodeWith = [&](const std::string &phases) {
+    EXPECT_TRUE(package::writePackage(
+        job, {package::PackageEntry::ofText("plan.json", plan), package::PackageEntry::ofText("phases.json", phases)}));
+    return runTool(job + " -o " + folder.path("page.html"), out);
+  };
+  EXPECT_EQ(exitCodeWith(good), 0) << readFile(out);
+  for (const char *bad : {"", "[]", R"({"version":2,"phases":[]})", R"({"version":1})", R"({"version":1,"phases":[3]})",
+                          R"({"version":1,"phases":[{"ops":[],"flow":[],"added":{"a":-1},"removed":{}}]})",
+                          R"({"version":1,"phases":[{"ops":[["a"]],"flow":[],"added":{},"removed":{}}]})",
+                          R"({"version":1,"phases":[{"ops":[],"flow":[[0,1]],"added":{},"removed":{}}]})"}) {
+    EXPECT_EQ(exitCodeWith(bad), 65) << bad;
+    EXPECT_NE(readFile(out).find("phases.json"), std::string::npos) << readFile(out);
+  }
 }

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a package holds that is shown: its plan and, if dgc --save-phases kept them, the phases of its compilation.
+#pragma once
+
+#include "tools/dgviz/Phases.h"
+
+#include "runtime/plan/Plan.h"
+
+#include <optional>
+#include <string>
+
+namespace dg::viz {
+
+struct Job {
+  std::string path;
+  plan::Plan plan;
+  std::optional<std::vector<CompilerPhase>> phases;
+};
+
+/// Fails with badInput, and a message that names the file, on anything that is not a whole package with a readable
+/// plan.
+Result<Job> readJob(const std::string &path);
+
+/// Whether the file starts as a package does; a trace does not. False if it cannot be read.
+bool looksLikePackage(const std::string &path);
+
+} // namespace dg::viz

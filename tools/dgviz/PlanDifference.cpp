@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/dgviz/PlanDifference.h"
+#include "tools/dgviz/PlanNumbers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace dg::viz {
+
+using namespace dg::plan;
+
+namespace {
+
+using Key = std::tuple<Phase, std::string, uint32_t>;
+
+struct Side {
+  const Plan &plan;
+  const ProgramView &view;
+  std::map<Key, TaskId> ops;
+  std::vector<double> totalUs; ///< per task, over the calls of a step
+
+  Side(const Plan &plan, const ProgramView &view) : plan(plan), view(view), totalUs(plan.tasks.size(), 0) {
+    std::map<std::pair<Phase, std::string>, uint32_t> seen;
+    for (const FlowNode &node : view.flow.nodes)
+      ops[{node.phase, node.name, seen[{node.phase, node.name}]++}] = node.item;
+    for (const TimelineEvent &event : view.predicted.events)
+      totalUs[event.task] += event.endUs - event.startUs;
+  }
+
+  std::string cutOf(const Task &task) const {
+    if (task.writes.empty())
+      return "";
+    std::string text;
+    for (const std::string &axis : plan.values[task.writes.front()].sharding)
+      text += (text.empty() ? "" : ",") + (axis.empty() ? "–" : axis);
+    return text;
+  }
+  std::string typeOf(const Task &task) const {
+    return task.writes.empty() ? "" : plan::nameOf(plan.values[task.writes.front()].dtype);
+  }
+};
+
+std::string describe(const Side &before, const Task &a, const Side &after, const Task &b) {
+  std::string text;
+  auto note = [&](const char *what, const std::string &from, const std::string &to) {
+    if (from != to)
+      text += fmt::format("{}{} {} → {}", text.empty() ? "" : ", ", what, from.empty() ? "whole" : from,
+                          to.empty() ? "whole" : to);
+  };
+  note("stage", std::to_string(a.stage), std::to_string(b.stage));
+  note("cut", before.cutOf(a), after.cutOf(b));
+  note("type", before.typeOf(a), after.typeOf(b));
+  if (a.kind != b.kind)
+    note("kind", kindName(a.kind), kindName(b.kind));
+  return text;
+}
+
+std::vector<FigureChange> figureChanges(const Side &before, const Side &after) {
+  const Figures &a = before.view.figures, &b = after.view.figures;
+  return {{"step, predicted", Unit::time, a.stepUs, b.stepUs, true},
+          {"computing", Unit::share, a.computeShare, b.computeShare, false},
+          {"communication not hidden", Unit::share, a.exposedShare, b.exposedShare, true},
+          {"waiting", Unit::share, a.idleShare, b.idleShare, true},
+          {"utilisation", Unit::share, a.utilisation, b.utilisation, false},
+          {"imbalance of stages", Unit::share, a.imbalance, b.imbalance, true},
+          {"peak memory of a device", Unit::bytes, double(a.peakBytes), double(b.peakBytes), true},
+          {"bytes between ranks", Unit::bytes, a.bytesMoved, b.bytesMoved, true},
+          {"ranks", Unit::count, double(before.plan.mesh.numRanks()), double(after.plan.mesh.numRanks()), true},
+          {"ops of a rank", Unit::count, double(before.ops.size()), double(after.ops.size()), true}};
+}
+
+std::vector<FigureChange> trafficChanges(const Side &before, const Side &after) {
+  std::map<std::string, std::pair<double, double>> totals;
+  auto addUp = [&](const Side &side, double std::pair<double, double>::*half) {
+    double ranks = double(side.plan.mesh.numRanks()) / std::max<double>(1, side.plan.numStages());
+    for (const CommunicationOp &op : side.view.communications)
+      totals[fmt::format("{} · {}", kindName(side.plan.tasks[op.task].kind), op.axis)].*half +=
+          double(op.bytes) * op.calls * ranks;
+  };
+  addUp(before, &std::pair<double, double>::first);
+  addUp(after, &std::pair<double, double>::second);
+  std::vector<FigureChange> changes;
+  for (const auto &[name, bytes] : totals)
+    changes.push_back({name, Unit::bytes, bytes.first, bytes.second, true});
+  return changes;
+}
+
+} // namespace
+
+PlanDifference compare(const Plan &planBefore, const ProgramView &viewBefore, const Plan &planAfter,
+                       const ProgramView &viewAfter) {
+  Side before(planBefore, viewBefore), after(planAfter, viewAfter);
+  PlanDifference result;
+  result.figures = figureChanges(before, after);
+  result.traffic = trafficChanges(before, after);
+  for (const auto &[key, id] : before.ops) {
+    const auto &[phase, name, number] = key;
+    auto match = after.ops.find(key);
+    if (match == after.ops.end()) {
+      ++result.numRemoved;
+      result.ops.push_back({name, phase, id, noId, "removed", -before.totalUs[id]});
+      continue;
+    }
+    std::string what = describe(before, planBefore.tasks[id], after, planAfter.tasks[match->second]);
+    ++(what.empty() ? result.numSame : result.numMoved);
+    if (!what.empty())
+      result.ops.push_back({name, phase, id, match->second, what, after.totalUs[match->second] - before.totalUs[id]});
+  }
+  for (const auto &[key, id] : after.ops)
+    if (!before.ops.contains(key)) {
+      ++result.numAdded;
+      result.ops.push_back({std::get<1>(key), std::get<0>(key), noId, id, "added", after.totalUs[id]});
+    }
+  std::sort(result.ops.begin(), result.ops.end(), [](const OpChange &a, const OpChange &b) {
+    return std::tuple(std::abs(b.deltaUs), a.name, a.before, a.after) <
+           std::tuple(std::abs(a.deltaUs), b.name, b.before, b.after);
+  });
+  return result;
+}
+
+} // namespace dg::viz
