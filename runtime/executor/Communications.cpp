@@ -12,8 +12,12 @@ namespace dg {
 /// How often a wait polls before it gives its core to others, and how often it then looks at the clock and says for
 /// whom it waits.
 static constexpr uint32_t spinsBeforeYield = 1000, spinsPerClock = 8, spinsPerName = 64;
-/// Between two looks at the clock a living process loses at most this; more means that it was suspended.
-static constexpr uint64_t longestPauseNs = 1'000'000'000;
+/// Between two looks at the clock a living process loses at most this; more means that it was suspended, and counts as
+/// little.
+static constexpr uint64_t longestPauseNs = 1'000'000'000, suspendedNs = 10'000'000;
+/// Who has waited for so long sleeps between its looks: on a host with more ranks than cores those that work need them.
+static constexpr uint64_t sleepAfterNs = 20'000'000;
+static constexpr std::chrono::microseconds sleepTime{50};
 /// Open communications that are advanced between two tasks.
 static constexpr size_t pollsAtOnce = 4;
 
@@ -77,11 +81,14 @@ bool Communications::idle(const Operation &awaited, Patience &patience) {
     pauseCore();
     return true;
   }
-  std::this_thread::yield();
+  if (patience.waitedNs < sleepAfterNs)
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(sleepTime);
   if (patience.spins % spinsPerClock != 0)
     return true;
-  uint64_t now = nowNs();
-  patience.waitedNs += std::min(now - patience.lastNs, longestPauseNs);
+  uint64_t now = nowNs(), pause = now - patience.lastNs;
+  patience.waitedNs += pause > longestPauseNs ? suspendedNs : pause;
   patience.lastNs = now;
   progress.pulses.fetch_add(1, std::memory_order_relaxed);
   bool isOver = patience.waitedNs >= uint64_t(std::chrono::nanoseconds(timeout).count());

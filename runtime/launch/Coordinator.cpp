@@ -187,7 +187,7 @@ void Coordinator::lose(size_t index, const std::string &how) {
     return;
   member.isGone = true;
   for (int64_t rank = member.firstRank; rank < member.firstRank + member.numRanks; ++rank)
-    ranks[size_t(rank)].isAlive = false;
+    ranks[size_t(rank)].isAlive = false, ranks[size_t(rank)].isLost = true;
   if (mode != Mode::stopping)
     failure.add({FailureEvent::Kind::lost, member.firstRank, 0, fmt::format("{} {}", nameOf(member), how)});
 }

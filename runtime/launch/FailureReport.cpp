@@ -103,11 +103,14 @@ std::string describeCause(const FailureEvent &event, const std::vector<RankState
 std::string describeFailure(const FailureEvent &event, const std::vector<RankState> &ranks,
                             const LaunchOptions &options) {
   std::string text = describeCause(event, ranks, options);
-  int64_t numTold = 0, numOthers = int64_t(ranks.size()) - 1;
+  // A lost node is more than the rank in whose name it is told.
+  bool isNode = event.kind == FailureEvent::Kind::lost;
+  int64_t numTold = 0, numOthers = int64_t(ranks.size()) - (isNode ? 0 : 1);
   for (const RankState &rank : ranks)
-    if (rank.progress.rank != event.rank && numTold < describedRanks) {
-      text += fmt::format("\n  {}: stopped by {} while {}", describeRank(rank), options.tool,
-                          describeProgress(rank, options));
+    if ((isNode || rank.progress.rank != event.rank) && numTold < describedRanks) {
+      text +=
+          fmt::format("\n  {}: {} while {}", describeRank(rank),
+                      rank.isLost ? "last heard of" : "stopped by " + options.tool, describeProgress(rank, options));
       ++numTold;
     }
   if (numTold < numOthers)

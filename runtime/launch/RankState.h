@@ -15,6 +15,7 @@ struct RankState {
   RankProgress progress;
   std::string host;
   bool isAlive = true, hasReported = false;
+  bool isLost = false;           ///< with its launcher: what became of it is not known
   int exitCode = 0;              ///< when ended
   std::deque<std::string> parts; ///< of exchanges that wait for other ranks
   std::string lastLines;         ///< of its output, once it has ended

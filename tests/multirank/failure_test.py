@@ -16,15 +16,16 @@ PLANS = [
 ]
 
 
-
 class FailureTest(runs.JobTest):
+    attempts = 5
+
     def check_nothing_stays(self, run):
         self.assertEqual(run.processes(), [])
         self.assertEqual(os.listdir(SHARED_MEMORY), [])
 
     def test_killed_rank(self):
         generator = runs.seeded_random()
-        for attempt in range(5):
+        for attempt in range(self.attempts):
             model, flags, data, number = PLANS[attempt % len(PLANS)]
             job, victim, delay = self.job(model, *flags), generator.randrange(number), 0.8 * generator.random() ** 4
             with self.subTest(model=model, rank=victim, delay=delay), self.start(job, *data, *runs.ENDLESS) as run:

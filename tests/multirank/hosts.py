@@ -50,9 +50,9 @@ class Host:
     def __init__(self, number, bridge):
         # The kernel removes an interface some time after its host: names are not used twice.
         self.name, self.address, self.port = f"host{number}", f"{PREFIX}{number + 1}", f"port{next(_serial)}"
-        # UCX looks for interfaces in /sys, which shows those of the namespace in which it was mounted.
-        hold = (f"hostname {self.name} && mount -t tmpfs dg-test /dev/shm && mount -t sysfs dg-test /sys && echo ready "
-                "&& exec sleep infinity")
+        # UCX looks for interfaces in /sys, which shows those of the namespace in which it was mounted; Slurm looks for cgroups.
+        hold = (f"hostname {self.name} && mount -t tmpfs dg-test /dev/shm && mount --rbind /sys/fs/cgroup /mnt && "
+                "mount -t sysfs dg-test /sys && mount --move /mnt /sys/fs/cgroup && echo ready && exec sleep infinity")
         command = ["unshare", "-nuimp", "--fork", "--kill-child", "--mount-proc", "sh", "-c", hold]
         self.unshare = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=_die_with_parent)
         if self.unshare.stdout.readline() != "ready\n":

@@ -125,6 +125,14 @@ class Running:
                 return pid
         raise AssertionError(f"there is no rank {number}")
 
+    def launcher(self):
+        """The process of dgrun itself, whatever has started it."""
+        for pid in self.processes():
+            with open(f"/proc/{pid}/comm") as file:
+                if file.read().strip() == "dgrun":
+                    return pid
+        raise AssertionError("there is no launcher")
+
     def wait_for(self, condition, what):
         """Polls until the condition holds; the run must not end before."""
         end = time.monotonic() + DEADLINE_S
@@ -140,6 +148,14 @@ class Running:
 
     def wait_for_event(self, kind):
         self.wait_for(lambda: f'"event":"{kind}"' in self.text(0), f"an event {kind}")
+
+    def wait_for_text(self, text):
+        self.wait_for(lambda: text in self.text(1), f"'{text}' on stderr")
+
+    def wait_for_steps(self, number):
+        """Waits until that many more steps are reported."""
+        goal = self.text(0).count('"event":"step"') + number
+        self.wait_for(lambda: self.text(0).count('"event":"step"') >= goal, f"{number} more steps")
 
     def wait_for_endpoint(self):
         """Where node 0 says that it listens."""
@@ -159,6 +175,12 @@ class Running:
 def state_of(pid):
     with open(f"/proc/{pid}/stat") as file:
         return file.read().rsplit(")", 1)[1].split()[0]
+
+
+def inner_pid(pid):
+    """The number of a process in its own namespace."""
+    with open(f"/proc/{pid}/status") as file:
+        return int(next(line for line in file if line.startswith("NSpid:")).split()[-1])
 
 
 def signal_process(pid, number):
@@ -221,6 +243,13 @@ class JobTest(unittest.TestCase):
             self.assertEqual(finished.code, code, finished.err)
             self.assertEqual(run.processes(), [])
         return finished
+
+    def check_losses(self, finished, job, *flags):
+        """The losses of a run, whatever happened to it, are those of a run on one host that nothing happened to."""
+        losses = finished.loss_texts()
+        self.assertTrue(losses, finished.err)
+        undisturbed = self.run_job(job, *flags, "--steps", str(max(losses))).loss_texts()
+        self.assertEqual(losses, {step: undisturbed[step] for step in losses})
 
     def path(self, *parts):
         return os.path.join(self.folder, *parts)
