@@ -11,15 +11,16 @@ static constexpr size_t keptSteps = 63;
 static constexpr double medianSteps = 3, leastSeconds = 1;
 
 void StragglerWatch::note(RankState &rank, const RankProgress &now, RankState::Time time) {
-  if (now.step > rank.progress.step) {
-    if (rank.progress.step > 0) {
-      double seconds = std::chrono::duration<double>(time - rank.steppedAt).count();
-      stepSeconds.resize(std::max(stepSeconds.size(), std::min(next + 1, keptSteps)));
-      stepSeconds[next++ % keptSteps] = seconds / double(now.step - rank.progress.step);
-    }
-    rank.steppedAt = time;
+  bool isFirst = rank.seenAt == RankState::Time();
+  if (now.step > rank.progress.step && !isFirst) {
+    double seconds = std::chrono::duration<double>(time - rank.steppedAt).count();
+    stepSeconds.resize(std::max(stepSeconds.size(), std::min(next + 1, keptSteps)));
+    stepSeconds[next++ % keptSteps] = seconds / double(now.step - rank.progress.step);
   }
-  if (rank.seenAt == RankState::Time() || !(now == rank.progress))
+  // Before the first step the clock starts anew with every look: set-up is no step.
+  if (now.step != rank.progress.step || now.step == 0)
+    rank.steppedAt = time;
+  if (isFirst || !(now == rank.progress))
     rank.changedAt = time;
   rank.seenAt = time;
   rank.progress = now;

@@ -74,6 +74,18 @@ TEST_F(Watched, suspendedWaiterIsNamed) {
   EXPECT_GT(timeUntilNamed(0, 2 + 1), 0);
 }
 
+// Many steps between two looks are enough to know how long one takes.
+TEST_F(Watched, oneLookIsEnough) {
+  ranks.resize(2);
+  for (uint64_t step : {0, 0, 0, 50}) {
+    clock += milliseconds(200);
+    for (int64_t rank = 0; rank < 2; ++rank)
+      tell(rank, step, 0);
+  }
+  EXPECT_NEAR(0.004, *watch.medianStepSeconds(), 1e-9);
+  EXPECT_GT(timeUntilNamed(1), 0);
+}
+
 // A long kernel on every rank at once: nobody waits, nobody is to blame.
 TEST_F(Watched, allBusyIsNoStraggler) {
   run(2, milliseconds(10), std::chrono::seconds(5));
