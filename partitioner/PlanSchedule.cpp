@@ -68,6 +68,7 @@ void assignSlots(plan::Plan &plan, const plan::Program &program, const std::vect
 } // namespace
 
 Status schedulePlan(plan::Plan &plan, const std::string &name) {
+  DG_RETURN_IF_ERROR(checkScheduleName(name));
   std::vector<std::vector<StageChunks>> chunks = chunksByProgram(plan);
   for (size_t index = 0; index < plan.programs.size(); ++index) {
     plan::Program &program = plan.programs[index];

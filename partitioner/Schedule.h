@@ -13,32 +13,46 @@
 
 namespace dg::partitioner {
 
-/// One pass of one micro-batch through a stage; phase is forward or backward.
+/// Which gradients a backward pass makes: zero-bubble schedules send those of the inputs on at once and leave those of
+/// the weights for later.
+enum class GradientPart { all, input, weight };
+
+/// One pass of one micro-batch through a chunk of a stage; phase is forward or backward.
 struct Pass {
   plan::Phase phase = plan::Phase::forward;
   uint32_t microbatch = 0;
+  uint32_t chunk = 0; ///< of the stage's chunks, where it has several
+  GradientPart part = GradientPart::all;
   bool operator==(const Pass &) const = default;
 };
 
 struct StageSchedule {
   std::vector<Pass> passes; ///< in the order in which they run
   /// Most micro-batches whose forward pass has started and whose backward pass has not ended: the buffers that an
-  /// activation needs when micro-batch m uses slot m % slots.
+  /// activation needs when micro-batch m uses slot m % slots. With several chunks: most of them together.
   uint32_t slots = 1;
 };
 
 struct Schedule {
   std::string name;
   std::vector<StageSchedule> stages;
+  uint32_t chunksPerStage = 1;
+  bool isFolded = false; ///< the model goes down the stages and up again (V), else round and round
+
+  /// The place of a stage's chunk in the order in which a micro-batch goes through all chunks, and back.
+  uint32_t chunkOf(uint32_t stage, uint32_t chunk) const;
+  uint32_t stageOf(uint32_t chunk) const;
 };
 
-/// Succeeds for a schedule that can be made; fails with usage for one that is known but not in this version, and for an
-/// unknown name, listing the known ones.
+/// Succeeds for a schedule that a job can be compiled for; fails with usage for one that can only be simulated (it
+/// needs several chunks on a rank, or gradients in two parts), and for an unknown name, listing the known ones.
 Status checkScheduleName(std::string_view name);
 
-/// The schedule `name` ("gpipe", "1f1b") of one training step. Fails as checkScheduleName does, and with usage when
-/// either number is 0.
-Result<Schedule> makeSchedule(std::string_view name, uint32_t numStages, uint32_t numMicrobatches);
+/// The schedule `name` ("gpipe", "1f1b", "interleaved", "zb-h1", "zb-v") of one training step. `chunksPerStage` is
+/// asked for by "interleaved" alone, whose micro-batches must be a multiple of the stages. Fails with usage on an
+/// unknown name and on numbers that the schedule cannot take.
+Result<Schedule> makeSchedule(std::string_view name, uint32_t numStages, uint32_t numMicrobatches,
+                              uint32_t chunksPerStage = 2);
 
 /// The schedule of eval and infer: forward passes in order, one slot. Fails with usage when either number is 0.
 Result<Schedule> makeForwardSchedule(uint32_t numStages, uint32_t numMicrobatches);
