@@ -2,6 +2,7 @@
 // Proves that every schedule is complete, keeps as many micro-batches as it says, cannot deadlock, and has the bubble
 // that its paper gives.
 #include "partitioner/Schedule.h"
+#include "partitioner/Prediction.h"
 
 #include <gtest/gtest.h>
 
@@ -110,7 +111,7 @@ TEST(ForwardScheduleTest, FillsThePipeline) {
     }
 }
 
-// An unknown name is answered with the known ones, a reserved one with "not in this version"; both are usage errors.
+// An unknown name is answered with the known ones, one that can only be simulated with those that can be compiled.
 TEST(ScheduleNameTest, SaysWhatIsKnown) {
   EXPECT_TRUE(checkScheduleName("gpipe"));
   EXPECT_TRUE(checkScheduleName("1f1b"));
@@ -118,12 +119,90 @@ TEST(ScheduleNameTest, SaysWhatIsKnown) {
     Status status = checkScheduleName(name);
     ASSERT_FALSE(status);
     EXPECT_EQ(status.kind(), ErrorKind::usage);
-    EXPECT_EQ(status.message(), fmt::format("schedule '{}' is not in this version; use one of: gpipe, 1f1b", name));
+    EXPECT_EQ(status.message(),
+              fmt::format("schedule '{}' can be simulated (--simulate), but no job can be compiled for "
+                          "it in this version; use one of: gpipe, 1f1b",
+                          name));
   }
   Result<Schedule> unknown = makeSchedule("1F1B", 2, 4);
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.status().kind(), ErrorKind::usage);
-  EXPECT_EQ(unknown.status().message(), "unknown schedule '1F1B'; use one of: gpipe, 1f1b");
+  EXPECT_EQ(unknown.status().message(), "unknown schedule '1F1B'; use one of: gpipe, 1f1b, interleaved, zb-h1, zb-v");
+}
+
+/// Every pass of every chunk once, forward before backward before weight gradients, and the time with passes of
+/// `times`.
+static double checkAndRun(const Schedule &schedule, uint32_t m, PassTimes times) {
+  for (const StageSchedule &stage : schedule.stages) {
+    std::map<std::tuple<uint32_t, uint32_t, int>, size_t> at; // chunk, micro-batch, 0 forward 1 input 2 weight
+    for (size_t i = 0; i < stage.passes.size(); ++i) {
+      const Pass &pass = stage.passes[i];
+      int kind = pass.phase == Phase::forward ? 0 : pass.part == GradientPart::weight ? 2 : 1;
+      EXPECT_TRUE(at.insert({{pass.chunk, pass.microbatch, kind}, i}).second);
+      if (pass.phase == Phase::backward && pass.part == GradientPart::all)
+        EXPECT_TRUE(at.insert({{pass.chunk, pass.microbatch, 2}, i}).second);
+    }
+    EXPECT_EQ(at.size(), size_t(3) * m * schedule.chunksPerStage);
+    for (auto [key, place] : at) {
+      auto [chunk, microbatch, kind] = key;
+      if (kind > 0)
+        EXPECT_LE(at.at({chunk, microbatch, kind - 1}), place);
+    }
+  }
+  return runSchedule(schedule, std::vector<PassTimes>(schedule.stages.size(), times), 0);
+}
+
+/// Most passes forward without their weight gradients, on one stage.
+static uint32_t mostHeld(const StageSchedule &stage) {
+  int64_t held = 0, most = 0;
+  for (const Pass &pass : stage.passes) {
+    held += pass.phase == Phase::forward ? 1 : pass.part == GradientPart::input ? 0 : -1;
+    most = std::max(most, held);
+  }
+  return uint32_t(most);
+}
+
+// The closed forms of the papers, with equal stages: (p-1)(F+B) idle of 1F1B, shrunk v times by interleaving,
+// (p-1)(F+B-W) of ZB-H1, with F, B, W the forward pass, the input gradients and the weight gradients.
+TEST(ScheduleTimeTest, EqualsTheClosedForms) {
+  for (uint32_t p : {1, 2, 3, 4, 8})
+    for (uint32_t m : {p, 2 * p, 4 * p}) {
+      const double F = 2, B = 3, W = 2;
+      EXPECT_DOUBLE_EQ(checkAndRun(*makeSchedule("1f1b", p, m), m, {F, B, W}), (m + p - 1) * (F + B + W));
+      for (uint32_t v : {1, 2, 4}) // a chunk takes 1/v of its stage
+        EXPECT_NEAR(checkAndRun(*makeSchedule("interleaved", p, m, v), m, {F / v, B / v, W / v}),
+                    m * (F + B + W) + (p - 1) * (F + B + W) / v, 1e-9)
+            << "p " << p << " m " << m << " v " << v;
+      Schedule zeroBubble = *makeSchedule("zb-h1", p, m);
+      if (m >= 2 * p)
+        EXPECT_DOUBLE_EQ(checkAndRun(zeroBubble, m, {F, B, W}), m * (F + B + W) + (p - 1) * (F + B - W))
+            << "p " << p << " m " << m;
+      for (const StageSchedule &stage : zeroBubble.stages)
+        EXPECT_LE(mostHeld(stage), std::min(m, p));
+    }
+}
+
+// ZB-V with equal passes: a stage waits for at most 3(p-1)/2 of them, whatever the micro-batches, and holds at most 2p
+// halves, as much as the first stage of 1F1B.
+TEST(ScheduleTimeTest, FoldedScheduleWaitsLittle) {
+  for (uint32_t p : {1, 2, 3, 4, 8})
+    for (uint32_t m : {2 * p, 4 * p, 6 * p}) {
+      Schedule schedule = *makeSchedule("zb-v", p, m);
+      EXPECT_LE(checkAndRun(schedule, m, {1, 1, 1}), 6 * m + 1.5 * (p - 1)) << "p " << p << " m " << m;
+      for (const StageSchedule &stage : schedule.stages) {
+        EXPECT_EQ(stage.slots, mostHeld(stage));
+        EXPECT_LE(stage.slots, 2 * p);
+      }
+    }
+}
+
+// Interleaving asks for micro-batches in groups of the stages.
+TEST(ScheduleNameTest, InterleavedRejectsRemainders) {
+  Result<Schedule> schedule = makeSchedule("interleaved", 4, 6, 2);
+  ASSERT_FALSE(schedule);
+  EXPECT_EQ(schedule.status().message(), "an interleaved schedule of 4 stages with 6 micro-batches and 2 chunks a "
+                                         "stage; expected micro-batches that are a "
+                                         "multiple of the stages, and at least one chunk");
 }
 
 // No stages and no micro-batches are refused.

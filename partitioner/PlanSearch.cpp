@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/PlanSearch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace dg::partitioner {
+
+namespace {
+
+constexpr double impossible = std::numeric_limits<double>::infinity();
+/// Models up to this size get their shardings refined op by op against the step itself.
+constexpr size_t maxOpsRefined = 48;
+constexpr int maxRefinements = 6;
+/// Where memory binds, so many of the plans found at different prices are refined.
+constexpr size_t maxPlansRefined = 5;
+
+/// What the bound of a configuration needs to know of its shardings.
+struct DivisionFacts {
+  double leastUs = 0;         ///< of one micro-batch through all ops
+  double leastParameters = 0; ///< elements of one tensor rank, if every op is cut as small as it can be
+};
+
+/// Weight gradients of zero-bubble schedules come late and need what was saved; inference has nothing to recompute.
+Recompute allowedRecompute(const Model &model, const Configuration &how, Recompute wanted) {
+  bool isZeroBubble = how.schedule == PipelineKind::zeroBubbleH1 || how.schedule == PipelineKind::zeroBubbleV;
+  if (!model.isTraining || (isZeroBubble && wanted == Recompute::automatic))
+    return Recompute::none;
+  return wanted;
+}
+
+class Searcher {
+public:
+  Searcher(const Model &model, const CostModel &costs, const SearchOptions &options)
+      : model(model), costs(costs), options(options), shardings(model),
+        memoryBytes(options.memoryBytes > 0 ? options.memoryBytes : double(costs.cluster().device.memoryBytes)) {}
+
+  Result<SearchResult> run() {
+    auto start = std::chrono::steady_clock::now();
+    auto secondsSince = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+    DG_RETURN_IF_ERROR(enumerate());
+    std::sort(candidates.begin(), candidates.end(), [](const Candidate &a, const Candidate &b) {
+      return std::tie(a.boundUs, a.order) < std::tie(b.boundUs, b.order);
+    });
+    SearchResult result;
+    result.stopped = "complete";
+    result.numConfigurations = uint32_t(candidates.size());
+    std::map<std::string, SearchedPlan> bestOfMesh;
+    double bestUs = impossible, lowerBoundUs = impossible;
+    for (const Candidate &candidate : candidates) {
+      if (candidate.boundUs >= bestUs) {
+        lowerBoundUs = std::min(lowerBoundUs, bestUs);
+        break;
+      }
+      bool isLate = options.seconds > 0 && bestUs < impossible && secondsSince() > options.seconds;
+      if (isLate || result.numExpanded >= options.maxExpanded) {
+        result.stopped = isLate ? "time" : "work";
+        lowerBoundUs = std::min(lowerBoundUs, candidate.boundUs);
+        break;
+      }
+      ++result.numExpanded;
+      std::optional<double> boundUs = tightBound(candidate);
+      if (!boundUs)
+        continue; // proved not to fit
+      lowerBoundUs = std::min(lowerBoundUs, *boundUs);
+      if (*boundUs >= bestUs)
+        continue;
+      std::optional<SearchedPlan> found =
+          searchConfiguration(model, costs, shardings, candidate.configuration, {memoryBytes, options.recompute});
+      if (!found)
+        continue;
+      if (found->stages.stepUs < bestUs) {
+        bestUs = found->stages.stepUs;
+        result.best = *found;
+      }
+      found->choices.clear();
+      std::string mesh = found->configuration.meshText();
+      auto known = bestOfMesh.find(mesh);
+      if (known == bestOfMesh.end() || found->stages.stepUs < known->second.stages.stepUs)
+        bestOfMesh[mesh] = std::move(*found);
+    }
+    if (bestUs == impossible)
+      return tooLarge();
+    // A few meshes that lost without being searched, so that a reader sees by how much.
+    for (const Candidate &candidate : candidates) {
+      bool isLate = options.seconds > 0 && secondsSince() > options.seconds;
+      if (isLate || bestOfMesh.size() > options.numAlternatives)
+        break;
+      std::string mesh = candidate.configuration.meshText();
+      if (bestOfMesh.count(mesh))
+        continue;
+      if (auto found =
+              searchConfiguration(model, costs, shardings, candidate.configuration, {memoryBytes, options.recompute})) {
+        found->choices.clear();
+        bestOfMesh.emplace(mesh, std::move(*found));
+      }
+    }
+    result.lowerBoundUs = std::min(lowerBoundUs, bestUs);
+    result.gap = bestUs / result.lowerBoundUs - 1;
+    for (auto &[mesh, plan] : bestOfMesh)
+      if (mesh != result.best.configuration.meshText())
+        result.alternatives.push_back(std::move(plan));
+    std::sort(result.alternatives.begin(), result.alternatives.end(), [](const SearchedPlan &a, const SearchedPlan &b) {
+      return std::make_pair(a.stages.stepUs, describe(a)) < std::make_pair(b.stages.stepUs, describe(b));
+    });
+    if (result.alternatives.size() > options.numAlternatives)
+      result.alternatives.resize(options.numAlternatives);
+    result.seconds = secondsSince();
+    return result;
+  }
+
+private:
+  struct Candidate {
+    Configuration configuration;
+    double boundUs = 0;
+    size_t order = 0; ///< of equal bounds the first that was made
+  };
+
+  Status enumerate() {
+    const uint32_t n = options.numRanks;
+    if (n == 0 || n > costs.cluster().numDevices())
+      return Status::error(ErrorKind::usage,
+                           "{} ranks were asked for, but cluster '{}' has {} devices ({} nodes of {}): use fewer ranks "
+                           "or more nodes",
+                           n, costs.cluster().name, costs.cluster().numDevices(), costs.cluster().numNodes,
+                           costs.cluster().devicesPerNode);
+    bool hasMesh = false;
+    for (uint32_t tensor = 1; tensor <= n; ++tensor) {
+      if (n % tensor != 0 || (options.tensor && tensor != options.tensor))
+        continue;
+      for (uint32_t pipe = 1; pipe <= n / tensor; ++pipe) {
+        if (n / tensor % pipe != 0 || (options.pipe && pipe != options.pipe))
+          continue;
+        uint32_t data = n / tensor / pipe;
+        if (options.data && data != options.data)
+          continue;
+        hasMesh = true;
+        if (pipe <= model.ops.size() && int64_t(data) <= model.numSamples && isCuttable(tensor))
+          addMesh(data, tensor, pipe);
+      }
+    }
+    if (!hasMesh)
+      return Status::error(ErrorKind::usage,
+                           "no mesh of {} ranks has data={}, tensor={}, pipe={} (0: any): make the product of the axes "
+                           "the number of ranks",
+                           n, options.data, options.tensor, options.pipe);
+    if (candidates.empty() && shortfallBytes > 0 && shortfallBytes < impossible)
+      return tooLarge();
+    if (candidates.empty())
+      return Status::error(ErrorKind::usage,
+                           "none of the meshes of {} ranks suits the model ({} samples, {} ops{}): use fewer ranks, a "
+                           "larger batch or other axes",
+                           n, model.numSamples, model.ops.size(),
+                           options.microbatches ? fmt::format(", {} micro-batches", options.microbatches) : "");
+    return Status::ok();
+  }
+
+  /// Some op can be cut so many ways.
+  bool isCuttable(uint32_t tensor) const {
+    return tensor == 1 || std::any_of(model.ops.begin(), model.ops.end(), [&](const ModelOp &op) {
+             return !op.parameters.empty() && choicesOf(op, tensor).back() >= 0;
+           });
+  }
+
+  void addMesh(uint32_t data, uint32_t tensor, uint32_t pipe) {
+    const int64_t perRank = (model.numSamples + data - 1) / data;
+    double lastRows = -1;
+    for (int64_t m = 1; m <= perRank && m <= options.maxMicrobatches; ++m) {
+      if (options.microbatches && m != options.microbatches)
+        continue;
+      Configuration configuration;
+      configuration.data = data;
+      configuration.tensor = tensor;
+      configuration.pipe = pipe;
+      configuration.microbatches = uint32_t(m);
+      configuration.precision = options.precision;
+      // Of several numbers with equally many rows the smallest wastes least.
+      double rows = rowsOf(model.numSamples, configuration);
+      if (rows == lastRows || (!options.microbatches && !isRoundNumber(rows, perRank)))
+        continue;
+      lastRows = rows;
+      addSchedules(configuration);
+    }
+  }
+
+  /// With many samples only those numbers of rows are tried that divide them, and small ones.
+  static bool isRoundNumber(double rows, int64_t perRank) {
+    return perRank <= 64 || rows <= 8 || perRank % int64_t(rows) == 0;
+  }
+
+  void addSchedules(Configuration configuration) {
+    for (PipelineKind kind : options.schedules) {
+      if (configuration.pipe == 1 && kind != options.schedules.front())
+        continue; // they differ only in a pipeline
+      configuration.schedule = kind;
+      std::vector<uint32_t> chunks = {1};
+      if (kind == PipelineKind::interleaved) {
+        if (configuration.microbatches % configuration.pipe != 0 && configuration.pipe > 1)
+          continue;
+        chunks = options.chunksPerRank ? std::vector<uint32_t>{options.chunksPerRank} : std::vector<uint32_t>{2, 3, 4};
+      }
+      for (uint32_t count : chunks) {
+        configuration.chunksPerRank = configuration.pipe == 1 ? 1 : count;
+        if (uint64_t(configuration.chunksPerRank) * configuration.pipe > shardings.kinds().size())
+          continue;
+        for (uint32_t zero : options.zero) {
+          if (zero > 0 && configuration.data == 1 && options.zero.size() > 1)
+            continue;
+          configuration.zero = zero;
+          add(configuration);
+        }
+      }
+    }
+  }
+
+  void add(const Configuration &configuration) {
+    const DivisionFacts &facts = factsOf(configuration);
+    StepModel step(model, costs, configuration);
+    const double p = configuration.pipe;
+    // Together the stages need at least this much.
+    double leastBytes = facts.leastParameters * step.bytesPerParameter();
+    shortfallBytes = std::min(shortfallBytes, leastBytes / p - memoryBytes);
+    if (leastBytes > p * memoryBytes)
+      return;
+    double sends = configuration.pipe > 1 ? (p - 1) * leastSendUs() : 0;
+    double boundUs = step.stepUs(facts.leastUs, facts.leastUs / p, sends, step.syncUs(facts.leastParameters / p));
+    candidates.push_back({configuration, boundUs * (1 - 1e-9), candidates.size()});
+  }
+
+  /// The bound with memory: stages that must recompute, and stages that cannot be equal. Nothing where nothing fits.
+  std::optional<double> tightBound(const Candidate &candidate) const {
+    const Configuration &how = candidate.configuration;
+    OpCosts opCosts(model, costs, {how.tensor, rowsOf(model.numSamples, how), how.precision});
+    StepModel step(model, costs, how);
+    // Cuts inside of segments are only looked at where there are few ops; then the times are those of single ops.
+    std::vector<std::pair<double, double>> segmentUs;
+    StepTable byOp = StepTable::least(opCosts, shardings.bounds(), {});
+    std::vector<uint32_t> starts = stageStarts(byOp, shardings.bounds(), how.pipe);
+    bool isBySegment = how.pipe == 1 || std::includes(shardings.bounds().begin(), shardings.bounds().end(),
+                                                      starts.begin(), starts.end());
+    if (isBySegment) {
+      std::vector<double> plain = shardings.boundSegments(opCosts, {1, 0, 0}),
+                          recomputed = shardings.boundSegments(opCosts, {2, 0, 0});
+      for (size_t s = 0; s < plain.size(); ++s)
+        segmentUs.push_back({plain[s], recomputed[s]});
+    }
+    StepTable least = isBySegment ? StepTable::least(opCosts, shardings.bounds(), segmentUs) : std::move(byOp);
+    std::optional<StageBound> bound = boundStages(step, least, starts, {memoryBytes, recomputeOf(how)});
+    if (!bound)
+      return std::nullopt;
+    const DivisionFacts &known = facts.at({how.tensor, rowsOf(model.numSamples, how)});
+    double sends = how.pipe > 1 ? (how.pipe - 1) * leastSendUs() : 0;
+    double us = step.stepUs(std::max(bound->sumUs, known.leastUs), std::max(bound->largestUs, known.leastUs / how.pipe),
+                            sends, step.syncUs(known.leastParameters / how.pipe));
+    return std::max(us * (1 - 1e-9), candidate.boundUs);
+  }
+
+  Recompute recomputeOf(const Configuration &how) const { return allowedRecompute(model, how, options.recompute); }
+
+  double leastSendUs() const {
+    return std::min(costs.cluster().intraNode.latencyUs, costs.cluster().interNode.latencyUs) *
+           (model.isTraining ? 2 : 1);
+  }
+
+  const DivisionFacts &factsOf(const Configuration &configuration) {
+    const double rows = rowsOf(model.numSamples, configuration);
+    auto [found, isNew] = facts.try_emplace({configuration.tensor, rows});
+    if (!isNew)
+      return found->second;
+    OpCosts opCosts(model, costs, {configuration.tensor, rows, configuration.precision});
+    ShardingPrices prices;
+    prices.forward = options.recompute == Recompute::full ? 2 : 1;
+    found->second.leastUs = shardings.solve(opCosts, prices).lowerBound;
+    if (auto known = leastParameters.find(configuration.tensor); known != leastParameters.end()) {
+      found->second.leastParameters = known->second;
+      return found->second;
+    }
+    double elements = 0;
+    for (uint32_t op = 0; op < model.ops.size(); ++op)
+      if (!model.ops[op].parameters.empty()) {
+        double least = impossible;
+        for (int32_t choice : choicesOf(model.ops[op], configuration.tensor))
+          least = std::min(least, opCosts.of(op, choice).parameterElements);
+        elements += least;
+      }
+    leastParameters[configuration.tensor] = found->second.leastParameters = elements;
+    return found->second;
+  }
+
+  Status tooLarge() const {
+    std::string shortBy =
+        shortfallBytes > 0 && shortfallBytes < impossible
+            ? fmt::format("the parameters alone need {:.2f} GiB more on each", shortfallBytes / 0x1p30)
+            : "parameters fit, but not together with what the backward pass keeps";
+    return Status::error(ErrorKind::usage,
+                         "no plan for {} ranks fits into {:.2f} GiB a rank: {}; give more ranks, more --memory, a "
+                         "smaller batch or more micro-batches",
+                         options.numRanks, memoryBytes / 0x1p30, shortBy);
+  }
+
+  const Model &model;
+  const CostModel &costs;
+  const SearchOptions &options;
+  ShardingSearch shardings;
+  double memoryBytes;
+  double shortfallBytes = impossible;
+  std::vector<Candidate> candidates;
+  std::map<std::pair<uint32_t, double>, DivisionFacts> facts; ///< by tensor ranks and rows
+  std::map<uint32_t, double> leastParameters;
+};
+
+/// Tries every other choice of every op against the step itself, until nothing gets better.
+void refine(SearchedPlan &best, const OpCosts &opCosts, const StepModel &step, const ShardingSearch &shardings,
+            const StageOptions &stages) {
+  const Model &model = opCosts.model();
+  bool isBetter = true;
+  for (int round = 0; round < maxRefinements && isBetter; ++round) {
+    isBetter = false;
+    for (uint32_t op = 0; op < model.ops.size(); ++op)
+      for (int32_t choice : choicesOf(model.ops[op], opCosts.division().tensor)) {
+        if (choice == best.choices[op])
+          continue;
+        std::vector<int32_t> changed = best.choices;
+        changed[op] = choice;
+        StepTable table(opCosts, changed, shardings.bounds());
+        auto found =
+            searchStages(step, table, stageStarts(table, shardings.bounds(), step.configuration().pipe), stages);
+        if (found && found->stepUs < best.stages.stepUs * (1 - 1e-12)) {
+          best.stages = *found;
+          best.choices = changed;
+          isBetter = true;
+        }
+      }
+  }
+}
+
+} // namespace
+
+std::string describe(const SearchedPlan &plan) {
+  const Configuration &how = plan.configuration;
+  std::string text =
+      fmt::format("{}, {} micro-batch{}", how.meshText(), how.microbatches, how.microbatches == 1 ? "" : "es");
+  if (how.pipe > 1)
+    text += fmt::format(", {}{}", nameOf(how.schedule),
+                        how.chunksPerRank > 1 ? fmt::format(" with {} chunks", how.chunksPerRank) : "");
+  if (how.zero > 0)
+    text += fmt::format(", zero {}", how.zero);
+  auto recomputed = std::count(plan.stages.isRecomputed.begin(), plan.stages.isRecomputed.end(), 1);
+  if (recomputed > 0)
+    text += fmt::format(", recomputation in {} of {} stages", recomputed, how.pipe);
+  return text;
+}
+
+std::optional<SearchedPlan> searchConfiguration(const Model &model, const CostModel &costs,
+                                                const ShardingSearch &shardings, const Configuration &configuration,
+                                                const StageOptions &stages) {
+  OpCosts opCosts(model, costs,
+                  {configuration.tensor, rowsOf(model.numSamples, configuration), configuration.precision});
+  StepModel step(model, costs, configuration);
+  StageOptions own = stages;
+  own.recompute = allowedRecompute(model, configuration, stages.recompute);
+  std::vector<SearchedPlan> plans;
+  double leastUs = 0;
+  auto consider = [&](double forward, double price) {
+    ShardingPrices prices{forward, price * step.bytesPerParameter(), price * step.slotsOf(0)};
+    Shardings found = shardings.solve(opCosts, prices);
+    if (price == 0)
+      leastUs = found.lowerBound;
+    StepTable table(opCosts, found.choices, shardings.bounds());
+    auto plan = searchStages(step, table, stageStarts(table, shardings.bounds(), configuration.pipe), own);
+    bool isKnown = std::any_of(plans.begin(), plans.end(),
+                               [&](const SearchedPlan &known) { return known.choices == found.choices; });
+    if (plan && !isKnown)
+      plans.push_back({configuration, *plan, std::move(found.choices)});
+  };
+  consider(own.recompute == Recompute::full ? 2 : 1, 0);
+  bool isPressed =
+      plans.empty() || std::any_of(plans.front().stages.isRecomputed.begin(), plans.front().stages.isRecomputed.end(),
+                                   [](uint8_t recomputed) { return recomputed; });
+  if (isPressed && configuration.tensor > 1 && (own.recompute != Recompute::full || plans.empty())) {
+    // Memory binds: time is traded for bytes at rising prices.
+    double scale = leastUs / (stages.memoryBytes * configuration.pipe);
+    for (double price : {0.02, 0.1, 0.3, 1.0, 3.0, 10.0, 50.0})
+      consider(own.recompute == Recompute::full ? 2 : 1, price * scale);
+    if (own.recompute == Recompute::automatic)
+      consider(2, 0);
+  }
+  auto isFaster = [](const SearchedPlan &a, const SearchedPlan &b) {
+    return std::tie(a.stages.stepUs, a.choices) < std::tie(b.stages.stepUs, b.choices);
+  };
+  std::sort(plans.begin(), plans.end(), isFaster);
+  if (plans.empty())
+    return std::nullopt;
+  if (model.ops.size() <= maxOpsRefined && configuration.tensor > 1) {
+    plans.resize(std::min(plans.size(), maxPlansRefined));
+    for (SearchedPlan &plan : plans)
+      refine(plan, opCosts, step, shardings, own);
+  }
+  return *std::min_element(plans.begin(), plans.end(), isFaster);
+}
+
+Result<SearchResult> searchPlan(const Model &model, const CostModel &costs, const SearchOptions &options) {
+  DG_RETURN_IF_ERROR(checkModel(model));
+  return Searcher(model, costs, options).run();
+}
+
+} // namespace dg::partitioner

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves the search against exhaustive enumeration: shardings are the exact minimum, plans equal the optimum of all
+// meshes, micro-batches, cuts, recomputations and shardings, and the bound is never above it.
+#include "partitioner/PlanSearch.h"
+#include "tests/unit/partitioner/RandomModel.h"
+#include "tests/unit/partitioner/TimeLimit.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <ctime>
+
+using namespace dg;
+using namespace dg::partitioner;
+
+/// Calls `visit` with every combination of choices.
+template <typename Visit> static void forEachChoice(const Model &model, uint32_t tensor, Visit visit) {
+  std::vector<std::vector<int32_t>> all;
+  for (const ModelOp &op : model.ops)
+    all.push_back(choicesOf(op, tensor));
+  std::vector<size_t> digits(all.size(), 0);
+  std::vector<int32_t> choices(all.size());
+  while (true) {
+    for (size_t i = 0; i < all.size(); ++i)
+      choices[i] = all[i][digits[i]];
+    visit(choices);
+    size_t i = 0;
+    while (i < digits.size() && ++digits[i] == all[i].size())
+      digits[i++] = 0;
+    if (i == digits.size())
+      return;
+  }
+}
+
+// Elimination over segments gives the least objective of all combinations, for models with branches and skips.
+TEST(ShardingSearch, EqualsExhaustiveSearch) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    std::mt19937_64 random(seed);
+    Model model = randomModel(random, 4 + seed % 6, 8);
+    ASSERT_TRUE(checkModel(model)) << checkModel(model).message();
+    CostModel costs(hostCluster(4));
+    OpCosts opCosts(model, costs, {2, 4, plan::DType::f32});
+    ShardingPrices prices{double(1 + seed % 2), seed % 3 * 1e-3, seed % 5 * 1e-5};
+    Shardings found = ShardingSearch(model).solve(opCosts, prices);
+    double least = std::numeric_limits<double>::infinity();
+    forEachChoice(model, 2, [&](const std::vector<int32_t> &choices) {
+      least = std::min(least, shardingObjective(opCosts, prices, choices));
+    });
+    EXPECT_NEAR(found.objective, least, 1e-9 * least) << "seed " << seed;
+    EXPECT_NEAR(shardingObjective(opCosts, prices, found.choices), least, 1e-9 * least) << "seed " << seed;
+    EXPECT_LE(found.lowerBound, least * (1 + 1e-9)) << "seed " << seed;
+  }
+}
+
+namespace {
+
+/// The least step time of all plans of one configuration that fit; counts them.
+struct Exhaustive {
+  const Model &model;
+  const CostModel &costs;
+  double memoryBytes;
+  double bestUs = std::numeric_limits<double>::infinity();
+  uint64_t numPlans = 0, numTooLarge = 0;
+
+  void visit(const Configuration &configuration, const std::vector<uint32_t> &bounds) {
+    OpCosts opCosts(model, costs,
+                    {configuration.tensor, rowsOf(model.numSamples, configuration), configuration.precision});
+    StepModel step(model, costs, configuration);
+    forEachChoice(model, configuration.tensor, [&](const std::vector<int32_t> &choices) {
+      StepTable table(opCosts, choices, bounds);
+      cut(step, table, {0});
+    });
+  }
+
+private:
+  void cut(const StepModel &step, const StepTable &table, std::vector<uint32_t> begins) {
+    uint32_t pipe = step.configuration().pipe;
+    if (begins.size() < pipe) {
+      for (uint32_t next = begins.back() + 1; next < table.numOps(); ++next) {
+        begins.push_back(next);
+        cut(step, table, begins);
+        begins.pop_back();
+      }
+      return;
+    }
+    for (uint32_t mask = 0; mask < (1u << pipe); ++mask) {
+      std::vector<uint8_t> recomputed(pipe);
+      for (uint32_t s = 0; s < pipe; ++s)
+        recomputed[s] = mask >> s & 1;
+      StagePlan plan = evaluate(step, table, begins, recomputed);
+      ++numPlans;
+      if (plan.peakBytes > memoryBytes)
+        ++numTooLarge;
+      else
+        bestUs = std::min(bestUs, plan.stepUs);
+    }
+  }
+};
+
+} // namespace
+
+// Random models on random clusters of 4 devices, memory binding in half of them: the plan is the optimum nearly always,
+// never far from it, and the bound never above it. DG_TEST_CASES draws more.
+TEST(PlanSearch, EqualsExhaustiveSearch) {
+  const char *given = std::getenv("DG_TEST_CASES");
+  const uint64_t numCases = given ? std::strtoull(given, nullptr, 10) : 60;
+  uint64_t numEqual = 0, numBinding = 0, numInfeasible = 0, leastPlans = UINT64_MAX;
+  double worst = 0, meanGap = 0;
+  for (uint64_t seed = 0; seed < numCases; ++seed) {
+    std::mt19937_64 random(seed);
+    Model model = randomModel(random, 8, 8);
+    Cluster cluster = hostCluster(4);
+    if (random() % 2) {
+      cluster.numNodes = 2;
+      cluster.devicesPerNode = 2;
+    }
+    cluster.intraNode.bytesPerSecond *= double(1 + random() % 8);
+    cluster.interNode.bytesPerSecond /= double(1 + random() % 8);
+    cluster.device.launchUs = double(random() % 20);
+    CostModel costs(cluster);
+    SearchOptions options;
+    options.numRanks = 4;
+    options.memoryBytes = 1e18;
+    Result<SearchResult> loose = searchPlan(model, costs, options);
+    ASSERT_TRUE(loose) << loose.status().message();
+    bool isBinding = seed % 2 == 0;
+    if (isBinding) // less than the fastest plan needs
+      options.memoryBytes = loose->best.stages.peakBytes * (0.7 + 0.25 * double(random() % 100) / 100);
+    Exhaustive exhaustive{model, costs, options.memoryBytes};
+    std::vector<uint32_t> bounds = findSegments(model);
+    for (auto [data, tensor, pipe] : {std::tuple{4, 1, 1}, {2, 2, 1}, {2, 1, 2}, {1, 4, 1}, {1, 2, 2}, {1, 1, 4}})
+      for (uint32_t m : {1, 2, 3, 4, 8}) { // all numbers of rows; others only add padding
+        if (m * data > 8)
+          continue;
+        Configuration configuration;
+        configuration.data = uint32_t(data);
+        configuration.tensor = uint32_t(tensor);
+        configuration.pipe = uint32_t(pipe);
+        configuration.microbatches = m;
+        exhaustive.visit(configuration, bounds);
+      }
+    leastPlans = std::min(leastPlans, exhaustive.numPlans);
+    Result<SearchResult> found = searchPlan(model, costs, options);
+    if (exhaustive.bestUs == std::numeric_limits<double>::infinity()) {
+      ++numInfeasible;
+      EXPECT_FALSE(found) << "seed " << seed;
+      continue;
+    }
+    numBinding += isBinding;
+    ASSERT_TRUE(found) << "seed " << seed << ": " << found.status().message();
+    double excess = found->best.stages.stepUs / exhaustive.bestUs - 1;
+    EXPECT_GE(excess, -1e-9) << "seed " << seed;
+    EXPECT_LE(found->lowerBoundUs, exhaustive.bestUs * (1 + 1e-9)) << "seed " << seed;
+    EXPECT_LE(found->best.stages.peakBytes, options.memoryBytes) << "seed " << seed;
+    numEqual += excess < 1e-9;
+    worst = std::max(worst, excess);
+    meanGap += found->gap / double(numCases);
+  }
+  std::printf(
+      "%lu cases (%lu with binding memory, %lu without a plan), at least %lu plans each: %lu optimal, worst %.2f %% "
+      "above, mean gap %.2f %%\n",
+      numCases, numBinding, numInfeasible, leastPlans, numEqual, 100 * worst, 100 * meanGap);
+  EXPECT_GE(leastPlans, 10000u);
+  EXPECT_GE(double(numEqual), 0.95 * double(numCases - numInfeasible));
+  EXPECT_LE(worst, 0.05);
+}
+
+// The same input gives the same plan, and a search that is stopped by work says so and keeps an honest bound.
+TEST(PlanSearch, IsDeterministicAndAnytime) {
+  std::mt19937_64 random(7);
+  Model model = randomModel(random, 12, 64);
+  CostModel costs(hostCluster(16));
+  SearchOptions options;
+  options.numRanks = 16;
+  Result<SearchResult> first = searchPlan(model, costs, options), second = searchPlan(model, costs, options);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(describe(first->best), describe(second->best));
+  EXPECT_EQ(first->best.choices, second->best.choices);
+  EXPECT_EQ(first->best.stages.begins, second->best.stages.begins);
+  EXPECT_EQ(first->stopped, "complete");
+  options.maxExpanded = 1;
+  Result<SearchResult> short_ = searchPlan(model, costs, options);
+  ASSERT_TRUE(short_);
+  EXPECT_EQ(short_->stopped, "work");
+  EXPECT_LE(short_->lowerBoundUs, first->best.stages.stepUs);
+  EXPECT_GE(short_->best.stages.stepUs, first->best.stages.stepUs);
+}
+
+// What cannot be is refused in words: ranks that the cluster lacks, axes that do not multiply to the ranks, memory.
+TEST(PlanSearch, RefusesInWords) {
+  std::mt19937_64 random(7);
+  Model model = randomModel(random, 8, 8);
+  CostModel costs(hostCluster(4));
+  SearchOptions options;
+  options.numRanks = 8;
+  EXPECT_EQ(searchPlan(model, costs, options).status().message(),
+            "8 ranks were asked for, but cluster 'cpu' has 4 devices (1 nodes of 4): use fewer ranks or more nodes");
+  options.numRanks = 4;
+  options.data = 3;
+  EXPECT_EQ(
+      searchPlan(model, costs, options).status().message(),
+      "no mesh of 4 ranks has data=3, tensor=0, pipe=0 (0: any): make the product of the axes the number of ranks");
+  options.data = 0;
+  options.memoryBytes = 1000;
+  Status status = searchPlan(model, costs, options).status();
+  EXPECT_EQ(status.kind(), ErrorKind::usage);
+  EXPECT_NE(status.message().find("no plan for 4 ranks fits into 0.00 GiB a rank: the parameters alone need"),
+            std::string::npos)
+      << status.message();
+  model.ops[1].operands[0].value = 999;
+  EXPECT_EQ(searchPlan(model, costs, {}).status().message(), "model: op 1 names a value that does not exist");
+}
