@@ -7,7 +7,7 @@
 
 namespace dg::passes {
 
-void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options) {
+void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &options) {
   // Shapes. From here on every value has a static type.
   DeduceTypesOptions deduce;
   deduce.batch = options.batch;
@@ -31,6 +31,10 @@ void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options)
     manager.addPass(createAddOptimizer(optimizer));
   }
   manager.addPass(mlir::createCSEPass());
+}
+
+void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options) {
+  buildWholePipeline(manager, options);
 
   // Partition: stages first, because shardings do not depend on them and a collective stays on the stage of its
   // producer.

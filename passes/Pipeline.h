@@ -16,6 +16,9 @@ struct PipelineOptions {
   bool isTraining = true;
 };
 
+/// From a model as it was written to a whole graph with gradients and updates: what the search for a plan looks at.
+void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &options);
+
 /// From a model as it was written to chunks with local types, ready for codegen.
 void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options);
 
