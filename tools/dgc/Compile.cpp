@@ -13,6 +13,7 @@
 #include "runtime/package/Package.h"
 #include "tools/dgc/LoadModel.h"
 #include "tools/dgc/PhaseLog.h"
+#include "tools/dgc/Planning.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/MLIRContext.h"
@@ -150,9 +151,27 @@ Status checkMemory(const plan::Plan &plan, uint64_t limit) {
   return Status::ok();
 }
 
+/// What the search chose, as if it had been given by hand; returns what the plan records of the search.
+plan::Search adopt(const PlannedStep &planned, CompileOptions &options) {
+  const partitioner::SearchResult &found = planned.search;
+  const partitioner::Configuration &how = found.best.configuration;
+  options.mesh = how.meshText();
+  options.microbatches = std::max<int64_t>(1, how.microbatches / options.accumulate);
+  options.schedule = partitioner::nameOf(how.schedule);
+  plan::Search search;
+  search.lowerBoundUs = found.lowerBoundUs;
+  search.gap = found.gap;
+  search.seconds = found.seconds;
+  search.stopped = found.stopped;
+  for (const partitioner::SearchedPlan &plan : found.alternatives)
+    search.alternatives.push_back({partitioner::describe(plan), plan.stages.stepUs, uint64_t(plan.stages.peakBytes)});
+  return search;
+}
+
 } // namespace
 
-int compile(const CompileOptions &options) {
+int compile(const CompileOptions &given) {
+  CompileOptions options = given;
   Result<plan::Mesh> mesh = passes::parseMesh(options.mesh);
   if (!mesh)
     return report(mesh.status());
@@ -163,7 +182,8 @@ int compile(const CompileOptions &options) {
   mlir::FailureOr<codegen::Target> target = codegen::Target::parse(options.target, targetError);
   if (failed(target))
     return report(Status::error(ErrorKind::usage, "{}", targetError));
-  if (Status status = options.emit.empty() ? checkOutput(options.output) : Status::ok(); !status)
+  const bool isJob = options.emit.empty() && options.simulate.empty() && options.explain.empty();
+  if (Status status = isJob ? checkOutput(options.output) : Status::ok(); !status)
     return report(status);
 
   mlir::DialectRegistry registry;
@@ -212,6 +232,28 @@ int compile(const CompileOptions &options) {
     model.learningRate = spec->lr;
   }
 
+  plan::Search search;
+  search.stopped = "given by hand";
+  if (wantsPlanning(options)) {
+    PlannedStep planned;
+    if (int code = planStep(*module, options, optimizer, *isTraining, planned); code != 0)
+      return code;
+    if (!options.simulate.empty())
+      llvm::outs() << (options.simulate == "json" ? simulationJson(planned) : simulationText(planned));
+    if (!options.explain.empty())
+      llvm::outs() << (options.explain == "json" ? explanationJson(planned) : explanationText(planned));
+    if (!options.simulate.empty() || !options.explain.empty())
+      return 0;
+    search = adopt(planned, options);
+    mesh = passes::parseMesh(options.mesh);
+    batch = planBatch(options, *mesh);
+    if (!batch)
+      return report(batch.status());
+  }
+  Result<partitioner::Cluster> cluster = chooseCluster(options, mesh->numRanks());
+  if (!cluster)
+    return report(cluster.status());
+
   passes::PipelineOptions pipeline;
   pipeline.mesh = options.mesh;
   pipeline.optimizer = optimizer;
@@ -246,17 +288,16 @@ int compile(const CompileOptions &options) {
       });
   if (failed(plan))
     return exitBadInput;
-  if (Status status = partitioner::schedulePlan(*plan, options.schedule); !status)
+  if (Status status = partitioner::schedulePlan(*plan, options.schedule.empty() ? "1f1b" : options.schedule); !status)
     return report(status);
   partitioner::planMemory(*plan);
   if (Status status = checkMemory(*plan, options.memoryBytes); !status)
     return report(status);
-  Result<plan::Predicted> predicted =
-      partitioner::simulate(*plan, partitioner::CostModel(partitioner::hostCluster(uint32_t(mesh->numRanks()))));
+  Result<plan::Predicted> predicted = partitioner::simulate(*plan, partitioner::CostModel(*cluster));
   if (!predicted)
     return report(predicted.status());
   plan->predicted = *predicted;
-  plan->search.stopped = "given by hand";
+  plan->search = std::move(search);
   if (Status status = plan::verify(*plan); !status)
     return report(
         Status::error(ErrorKind::runFailed, "the plan is not sound, which is a fault of dgc: {}", status.message()));

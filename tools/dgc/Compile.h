@@ -20,10 +20,18 @@ struct CompileOptions {
   int64_t batch = 0;
   std::string mesh;
   int64_t microbatches = 0; ///< 0: 1 without a pipeline, else 2 for each stage where the batch allows
-  std::string schedule = "1f1b";
+  std::string schedule;     ///< empty: 1f1b, or searched
   int64_t accumulate = 1;
   std::string target = "native";
   uint64_t memoryBytes = 0; ///< per device; 0: no limit
+  int64_t ranks = 0;        ///< a plan is searched for so many; 0: the mesh's, or the cluster's devices
+  std::string cluster;      ///< preset or file; empty: this host
+  double planSeconds = 0;   ///< of the search; 0: no limit
+  std::string simulate;     ///< "", "text" or "json": print a prediction instead of writing a job
+  std::string explain;      ///< "", "text" or "json": print why the plan is as it is instead of writing a job
+  std::string precision;    ///< of a simulation; empty: bf16 where the device has it
+  std::string recompute;    ///< of a simulation: "", "none" or "full"
+  int64_t zero = -1;        ///< of a simulation: 0 to 3; -1: searched, 0 with a mesh by hand
   std::string emit;         ///< "", "dg", "plan", "linalg", "llvm", "asm"
   bool savePhases = false;  ///< the graph after each pass goes into the package, as phases.json
 };

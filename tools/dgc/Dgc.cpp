@@ -36,12 +36,20 @@ int main(int argc, char **argv) {
 
   auto *split = app.add_option_group("How to split it");
   split->add_option("--mesh", options.mesh, "ranks on each axis, as data=2,tensor=1,pipe=2 (default: one rank)");
+  split->add_option("--ranks", options.ranks, "search the fastest plan for so many ranks")
+      ->check(wholeNumber(1, 1 << 24));
+  split->add_option("--cluster", options.cluster,
+                    "the machines that the plan is for: a JSON file, cpu:nodes=4, a100x8:nodes=64 or h100x8:nodes=8\n"
+                    "(default: this host); without --mesh and --ranks the plan is searched for all its devices");
+  split->add_option("--plan-seconds", options.planSeconds, "stop the search after so many seconds (default: never)")
+      ->check(dg::tools::finiteNumber(true));
   split
       ->add_option("--microbatches", options.microbatches,
                    "micro-batches of a batch (default: 1, with a pipeline 2 for each stage)")
       ->check(wholeNumber(1, dg::tools::maxBatch));
   split->add_option("--schedule", options.schedule,
-                    "order of micro-batches in a pipeline: gpipe or 1f1b (default: 1f1b)");
+                    "order of micro-batches in a pipeline: gpipe or 1f1b; with --simulate also interleaved:CHUNKS,\n"
+                    "zb-h1 and zb-v (default: 1f1b, or searched)");
   split->add_option("--target", options.target,
                     "processor: native, x86-64-v3, x86-64-v4, sapphirerapids (default: native)");
   split
@@ -53,6 +61,28 @@ int main(int argc, char **argv) {
       ->check(CLI::IsMember({"dg", "plan", "linalg", "llvm", "asm"}));
   print->add_flag("--save-phases", options.savePhases,
                   "keep the graph after each compiler pass in the job, for dgviz (default: off)");
+  print
+      ->add_option("--simulate", options.simulate,
+                   "print the predicted step (text or json) instead of writing a job; needs no hardware")
+      ->expected(0, 1)
+      ->default_str("text")
+      ->check(CLI::IsMember({"text", "json"}));
+  print
+      ->add_option("--explain", options.explain,
+                   "print why the plan is as it is (text or json) instead of writing a job")
+      ->expected(0, 1)
+      ->default_str("text")
+      ->check(CLI::IsMember({"text", "json"}));
+  print->add_option("--precision", options.precision,
+                    "of a simulation: auto, f32, bf16 or f16 (default: auto: bf16 where the device has it)");
+  print
+      ->add_option("--recompute", options.recompute,
+                   "of a simulation: none or full (default: where a stage does not fit otherwise)")
+      ->check(CLI::IsMember({"none", "full"}));
+  print
+      ->add_option("--zero", options.zero,
+                   "of a simulation: optimizer sharding, 0 to 3 (default: searched, with --mesh 0)")
+      ->check(wholeNumber(0, 3));
   if (auto code = dg::tools::parseCommandLine(app, argc, argv, "dgc: error: "))
     return *code;
   if (isTrain && isInfer) {

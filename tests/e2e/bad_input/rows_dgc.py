@@ -16,6 +16,21 @@ def model(body, arguments="%x: tensor<?x10xf32>, %y: tensor<?x1xf32>", optimizer
     return "\n".join(lines) + "\n"
 
 
+CLUSTER = '''{"version": 1, "name": "two", "nodes": 2, "devices_per_node": 1,
+ "device": {"name": "cpu", "flops_per_second": {"f32": 97e9}, "memory_bytes": 17179869184, "memory_bytes_per_second": 13.8e9,
+            "efficiency": 0.9, "launch_us": 0.1},
+ "links": {"intra_node": {"bytes_per_second": 7.5e9, "latency_us": 0.16}, "inter_node": {"bytes_per_second": 6e9, "latency_us": 6}}}'''
+# Name → content, what the message holds.
+CLUSTERS = {
+    "not json": ("nodes: 2", ["not JSON"]),
+    "negative bandwidth": (CLUSTER.replace("7.5e9", "-7.5e9"), ["links.intra_node.bytes_per_second", "-7", "positive"]),
+    "zero bandwidth": (CLUSTER.replace("6e9", "0"), ["links.inter_node.bytes_per_second", "positive"]),
+    "half a device": (CLUSTER.replace('"devices_per_node": 1', '"devices_per_node": 0.5'), ["devices_per_node", "0.5", "whole number"]),
+    "unknown key": (CLUSTER.replace('"nodes": 2', '"nodes": 2, "racks": 1'), ["racks", "no such key"]),
+    "missing key": (CLUSTER.replace('"nodes": 2, ', ""), ["nodes", "missing"]),
+}
+
+
 def files_of(noise):
     """Name → content, exit code, what the message holds."""
     image = "%x: tensor<?x1x28x28xf32>, %y: tensor<?x1xf32>"
@@ -85,6 +100,23 @@ def flags_of(mlp, gpt):
         "unknown dimension": ([mlp, "--bind", "foo=3"], USAGE, ["foo=3", "batch=SIZE"]),
         "accumulate beyond counting": (small + ["--accumulate", "2000000000"], USAGE, ["--accumulate 2000000000", "65536"]),
     }
+    rows.update({
+        "ranks against mesh": (small + ["--ranks", "4", "--mesh", "data=2"], USAGE, ["--ranks 4", "data=2", "2 ranks"]),
+        "more ranks than devices": (small + ["--ranks", "9", "--cluster", "cpu:nodes=4"], USAGE, ["9 ranks", "'cpu'", "4 devices"]),
+        "a mesh larger than the cluster": (small + ["--mesh", "data=8", "--cluster", "cpu:nodes=2", "--simulate"], USAGE, ["8 ranks", "2 devices"]),
+        "cluster that is not there": (small + ["--cluster", "nowhere.json"], BAD_FILE, ["nowhere.json", "preset"]),
+        "cluster option": (small + ["--cluster", "a100x8:racks=2"], USAGE, ["racks=2", "nodes=N"]),
+        "cluster of no nodes": (small + ["--cluster", "a100x8:nodes=0"], USAGE, ["nodes", "'0'"]),
+        "a search that does not fit": (small + ["--ranks", "2", "--memory", "64"], USAGE, ["no plan for 2 ranks", "more"]),
+        "zero in a job": (small + ["--ranks", "2", "--zero", "1"], USAGE, ["--zero", "--simulate"]),
+        "recomputation in a job": (small + ["--ranks", "2", "--recompute", "full"], USAGE, ["--recompute", "--simulate"]),
+        "precision in a job": (small + ["--ranks", "2", "--precision", "bf16"], USAGE, ["--precision", "--simulate"]),
+        "unknown precision": (small + ["--precision", "f8", "--simulate"], USAGE, ["--precision f8", "bf16"]),
+        "schedule that cannot be compiled": (small + ["--mesh", "pipe=2", "--schedule", "zb-h1"], USAGE, ["'zb-h1'", "--simulate", "1f1b"]),
+        "chunks without interleaving": (small + ["--mesh", "pipe=2", "--schedule", "1f1b:2", "--simulate"], USAGE, ["1f1b:2", "interleaved:2"]),
+        "simulate as what": (small + ["--simulate=xml"], USAGE, ["--simulate", "xml", "json"]),
+        "negative seconds": (small + ["--ranks", "2", "--plan-seconds", "-1"], USAGE, ["--plan-seconds", "-1"]),
+    })
     for text in ["0", "-1", "x", "1.5", "99999999999999999999", "2147483648"]:
         rows[f"batch {text}"] = ([mlp, "--batch", text], USAGE, ["--batch", f"'{text}'", "expected a whole number from 1"])
     for text, says in {"foo=2": "no axis 'foo'", "data=0": "'data=0'", "data=-1": "'data=-1'", "data=2,data=2": "twice", "garbage": "'garbage'",
@@ -107,6 +139,10 @@ def make_rows(folder, binaries, examples, generator):
         with open(os.path.join(folder, name + ".mlir"), "wb") as file:
             file.write(content if isinstance(content, bytes) else content.encode())
         rows.append(Row(name, ["dgc", name + ".mlir", "--batch", "8", "-o", "job.dgx"], exit_code, says))
+    for name, (content, says) in CLUSTERS.items():
+        with open(os.path.join(folder, name + ".json"), "w", encoding="utf-8") as file:
+            file.write(content)
+        rows.append(Row(name, ["dgc", "mlp:4-2", "--batch", "8", "--cluster", name + ".json", "--simulate"], BAD_FILE, [name + ".json"] + says))
     mlp, gpt = os.path.join(examples, "mlp.mlir"), os.path.join(examples, "gpt.mlir")
     for name, (arguments, exit_code, says) in flags_of(mlp, gpt).items():
         output = [] if "-o" in arguments else ["-o", "job.dgx"]

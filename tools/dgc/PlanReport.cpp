@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// What --simulate and --explain print. Units are in the names; the JSON keys are listed in tools/dgc/README.md.
+#include "tools/dgc/Planning.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace dg::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using namespace partitioner;
+
+std::string gibibytes(double bytes) { return fmt::format("{:.2f} GiB", bytes / 0x1p30); }
+
+Json configurationJson(const SearchedPlan &plan) {
+  const Configuration &how = plan.configuration;
+  Json json;
+  json["mesh"] = {{"data", how.data}, {"tensor", how.tensor}, {"pipe", how.pipe}};
+  json["microbatches"] = how.microbatches;
+  json["schedule"] = nameOf(how.schedule);
+  json["chunks_per_rank"] = how.chunksPerRank;
+  json["zero"] = how.zero;
+  json["precision"] = plan::nameOf(how.precision);
+  json["recomputed_stages"] = std::count(plan.stages.isRecomputed.begin(), plan.stages.isRecomputed.end(), 1);
+  return json;
+}
+
+Json searchJson(const SearchResult &search) {
+  Json json;
+  json["lower_bound_us"] = search.lowerBoundUs;
+  json["gap"] = search.gap;
+  json["seconds"] = search.seconds;
+  json["stopped"] = search.stopped;
+  json["configurations"] = search.numConfigurations;
+  json["expanded"] = search.numExpanded;
+  json["alternatives"] = Json::array();
+  for (const SearchedPlan &plan : search.alternatives)
+    json["alternatives"].push_back(
+        {{"description", describe(plan)}, {"step_us", plan.stages.stepUs}, {"peak_bytes", plan.stages.peakBytes}});
+  return json;
+}
+
+Json simulation(const PlannedStep &planned) {
+  const Prediction &predicted = planned.prediction;
+  Json json;
+  json["model"] = planned.model.name;
+  json["parameters"] = planned.model.parameterElements;
+  json["cluster"] = planned.cluster.name;
+  json["devices"] = planned.search.best.configuration.numRanks();
+  json["plan"] = configurationJson(planned.search.best);
+  json["step_us"] = predicted.stepUs;
+  json["tflops_per_device"] = predicted.tflopsPerDevice;
+  json["model_tflops_per_device"] = predicted.modelTflopsPerDevice;
+  json["utilisation"] = predicted.utilisation;
+  json["compute_us"] = predicted.computeUs;
+  json["comm_us"] = predicted.commUs;
+  json["bubble"] = predicted.bubble;
+  json["peak_bytes"] = Json::array();
+  for (const StagePrediction &stage : predicted.stages)
+    json["peak_bytes"].push_back(uint64_t(stage.peakBytes));
+  json["traffic"] = {{"tensor_bytes", uint64_t(predicted.traffic.tensorBytes)},
+                     {"data_bytes", uint64_t(predicted.traffic.dataBytes)},
+                     {"pipe_bytes", uint64_t(predicted.traffic.pipeBytes)}};
+  json["search"] = searchJson(planned.search);
+  return json;
+}
+
+} // namespace
+
+std::string simulationJson(const PlannedStep &planned) { return simulation(planned).dump(2) + "\n"; }
+
+std::string simulationText(const PlannedStep &planned) {
+  const Prediction &predicted = planned.prediction;
+  const SearchResult &search = planned.search;
+  double peakBytes = 0;
+  for (const StagePrediction &stage : predicted.stages)
+    peakBytes = std::max(peakBytes, stage.peakBytes);
+  std::string text;
+  auto line = [&](const char *key, const std::string &value) { text += fmt::format("{:<24}{}\n", key, value); };
+  line("plan", describe(search.best));
+  line("cluster", fmt::format("{}, {} of {} devices, {}", planned.cluster.name, search.best.configuration.numRanks(),
+                              planned.cluster.numDevices(), plan::nameOf(search.best.configuration.precision)));
+  line("parameters", fmt::format("{:.0f}", planned.model.parameterElements));
+  line("step_us", fmt::format("{:.1f}", predicted.stepUs));
+  line("tflops_per_device",
+       fmt::format("{:.4g} ({:.4g} without recomputation)", predicted.tflopsPerDevice, predicted.modelTflopsPerDevice));
+  line("utilisation", fmt::format("{:.1f} %", 100 * predicted.utilisation));
+  line("compute_us", fmt::format("{:.1f}", predicted.computeUs));
+  line("comm_us", fmt::format("{:.1f}", predicted.commUs));
+  line("bubble", fmt::format("{:.2f} %", 100 * predicted.bubble));
+  line("peak_bytes", fmt::format("{:.0f} ({})", peakBytes, gibibytes(peakBytes)));
+  line("traffic",
+       fmt::format("tensor {}, data {}, pipe {} sent by a device in a step", gibibytes(predicted.traffic.tensorBytes),
+                   gibibytes(predicted.traffic.dataBytes), gibibytes(predicted.traffic.pipeBytes)));
+  line("search",
+       fmt::format("lower bound {:.1f} us, gap {:.2f} %, {} of {} configurations in {:.2f} s, {}", search.lowerBoundUs,
+                   100 * search.gap, search.numExpanded, search.numConfigurations, search.seconds, search.stopped));
+  for (const SearchedPlan &plan : search.alternatives)
+    line("alternative", fmt::format("{:.1f} us (+{:.1f} %): {}", plan.stages.stepUs,
+                                    100 * (plan.stages.stepUs / search.best.stages.stepUs - 1), describe(plan)));
+  return text;
+}
+
+std::string explanationText(const PlannedStep &planned) {
+  Explanation why = explain(planned.model, CostModel(planned.cluster), planned.search.best, planned.prediction);
+  const SearchResult &search = planned.search;
+  std::string text =
+      fmt::format("{}: {:.1f} us a step, no plan is faster than {:.1f} us (gap {:.2f} %)\nbound by {}\n\n",
+                  describe(search.best), search.best.stages.stepUs, search.lowerBoundUs, 100 * search.gap, why.binding);
+  text += "largest costs of a step on the slowest stage:\n";
+  for (const CostItem &item : why.largest)
+    text += fmt::format("  {:12.1f} us  {}: {}\n", item.stepUs, item.what, item.advice);
+  if (!search.alternatives.empty())
+    text += "\nother meshes:\n";
+  for (const SearchedPlan &plan : search.alternatives)
+    text +=
+        fmt::format("  {:12.1f} us  {} ({})\n", plan.stages.stepUs, describe(plan), gibibytes(plan.stages.peakBytes));
+  for (const BlockExplanation &block : why.blocks) {
+    text += fmt::format("\nblock of {} ops, {} in the model, {:.1f} us a micro-batch each:\n", block.numOps,
+                        block.count, block.costUs);
+    for (const OpExplanation &op : block.ops) {
+      const ModelOp &own = planned.model.ops[op.op];
+      std::string other =
+          op.runnerUp.empty() ? op.boundBy
+          : std::isfinite(op.runnerUpUs)
+              ? fmt::format("next: {} ({:+.1f} us); bound by {}", op.runnerUp, op.runnerUpUs, op.boundBy)
+              : fmt::format("next: {} (not possible with the ops around it)", op.runnerUp);
+      text += fmt::format("  {:10.1f} us  {}{}: {}; {}\n", op.costUs, own.name,
+                          own.source.empty() ? "" : " at " + own.source, op.choice, other);
+    }
+  }
+  return text;
+}
+
+std::string explanationJson(const PlannedStep &planned) {
+  Explanation why = explain(planned.model, CostModel(planned.cluster), planned.search.best, planned.prediction);
+  Json json;
+  json["plan"] = configurationJson(planned.search.best);
+  json["step_us"] = planned.search.best.stages.stepUs;
+  json["search"] = searchJson(planned.search);
+  json["binding"] = why.binding;
+  json["largest_costs"] = Json::array();
+  for (const CostItem &item : why.largest)
+    json["largest_costs"].push_back({{"what", item.what}, {"step_us", item.stepUs}, {"advice", item.advice}});
+  json["stages"] = Json::array();
+  for (const StagePrediction &stage : planned.prediction.stages)
+    json["stages"].push_back({{"first_op", planned.model.ops[stage.firstOp].name},
+                              {"ops", stage.lastOp - stage.firstOp},
+                              {"forward_us", stage.forwardUs},
+                              {"backward_us", stage.backwardUs},
+                              {"sync_us", stage.syncUs},
+                              {"peak_bytes", uint64_t(stage.peakBytes)},
+                              {"recomputed", stage.isRecomputed}});
+  json["blocks"] = Json::array();
+  for (const BlockExplanation &block : why.blocks) {
+    Json own = {{"count", block.count}, {"cost_us", block.costUs}, {"ops", Json::array()}};
+    for (const OpExplanation &op : block.ops) {
+      const ModelOp &of = planned.model.ops[op.op];
+      Json entry = {{"name", of.name},     {"op", of.kind},        {"source", of.source},
+                    {"choice", op.choice}, {"cost_us", op.costUs}, {"bound_by", op.boundBy}};
+      if (!op.runnerUp.empty() && std::isfinite(op.runnerUpUs)) {
+        entry["runner_up"] = op.runnerUp;
+        entry["runner_up_us"] = op.runnerUpUs;
+      }
+      own["ops"].push_back(std::move(entry));
+    }
+    json["blocks"].push_back(std::move(own));
+  }
+  return json.dump(2) + "\n";
+}
+
+} // namespace dg::tools

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/dgc/Planning.h"
+
+#include "passes/ExtractModel.h"
+#include "passes/Mesh.h"
+#include "passes/Pipeline.h"
+
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace dg::tools {
+
+using partitioner::PipelineKind;
+using partitioner::Recompute;
+using partitioner::SearchOptions;
+
+bool wantsPlanning(const CompileOptions &options) {
+  return options.ranks > 0 || !options.cluster.empty() || !options.simulate.empty() || !options.explain.empty();
+}
+
+Result<partitioner::Cluster> chooseCluster(const CompileOptions &options, int64_t numRanks) {
+  if (options.cluster.empty())
+    return partitioner::hostCluster(uint32_t(std::max<int64_t>(numRanks, 1)));
+  return partitioner::findCluster(options.cluster);
+}
+
+namespace {
+
+/// Plans that only the simulator understands are asked for with --simulate; a job must be compiled.
+Status checkCompilable(const CompileOptions &options) {
+  if (!options.simulate.empty())
+    return Status::ok();
+  for (auto [isGiven, flag] : {std::pair{options.zero >= 0, "--zero"},
+                               {!options.recompute.empty(), "--recompute"},
+                               {!options.precision.empty() && options.precision != "f32", "--precision"}})
+    if (isGiven)
+      return Status::error(
+          ErrorKind::usage,
+          "{} can be simulated, but no job can be compiled for it in this version: give --simulate too, "
+          "or leave it out",
+          flag);
+  return Status::ok();
+}
+
+/// "1f1b" or "interleaved:3".
+Status readSchedule(const std::string &text, SearchOptions &search) {
+  auto [name, chunks] = llvm::StringRef(text).split(':');
+  for (PipelineKind kind : {PipelineKind::gpipe, PipelineKind::oneForwardOneBackward, PipelineKind::interleaved,
+                            PipelineKind::zeroBubbleH1, PipelineKind::zeroBubbleV})
+    if (name == partitioner::nameOf(kind)) {
+      search.schedules = {kind};
+      uint32_t count = 0;
+      bool isGood = chunks.empty() || (kind == PipelineKind::interleaved && !chunks.getAsInteger(10, count) &&
+                                       count >= 1 && count <= 1024);
+      if (!isGood)
+        return Status::error(ErrorKind::usage, "--schedule {}: expected chunks of a rank, as interleaved:2", text);
+      search.chunksPerRank = count;
+      return Status::ok();
+    }
+  return Status::error(ErrorKind::usage, "unknown schedule '{}'; use one of: gpipe, 1f1b, interleaved, zb-h1, zb-v",
+                       text);
+}
+
+Result<plan::DType> choosePrecision(const std::string &name, const partitioner::Device &device) {
+  // A device with a 16-bit rate trains with it; f32 is what jobs are compiled for.
+  if (name.empty() || name == "auto")
+    return device.flopsPerSecond.count(plan::DType::bf16) ? plan::DType::bf16 : plan::DType::f32;
+  for (plan::DType type : {plan::DType::f32, plan::DType::bf16, plan::DType::f16})
+    if (name == plan::nameOf(type))
+      return type;
+  return Status::error(ErrorKind::usage, "--precision {}: expected auto, f32, bf16 or f16", name);
+}
+
+Result<SearchOptions> readOptions(const CompileOptions &options, const plan::Mesh &mesh,
+                                  const partitioner::Cluster &cluster) {
+  DG_RETURN_IF_ERROR(checkCompilable(options));
+  SearchOptions search;
+  const bool isJob = options.simulate.empty(), hasMesh = !options.mesh.empty();
+  search.numRanks = uint32_t(hasMesh ? mesh.numRanks() : options.ranks > 0 ? options.ranks : cluster.numDevices());
+  if (hasMesh && options.ranks > 0 && options.ranks != mesh.numRanks())
+    return Status::error(ErrorKind::usage,
+                         "--ranks {} and --mesh {}, which has {} ranks: make them agree, or leave one out",
+                         options.ranks, options.mesh, mesh.numRanks());
+  if (hasMesh) {
+    search.data = uint32_t(mesh.sizeOf("data"));
+    search.tensor = uint32_t(mesh.sizeOf("tensor"));
+    search.pipe = uint32_t(mesh.sizeOf("pipe"));
+  }
+  search.microbatches = uint32_t(options.microbatches * options.accumulate);
+  if (!options.schedule.empty())
+    DG_RETURN_IF_ERROR(readSchedule(options.schedule, search));
+  else if (!isJob && !hasMesh)
+    search.schedules = {PipelineKind::oneForwardOneBackward, PipelineKind::interleaved, PipelineKind::zeroBubbleH1};
+  if (options.zero >= 0)
+    search.zero = {uint32_t(options.zero)};
+  else if (!isJob && !hasMesh)
+    search.zero = {0, 1, 2, 3};
+  search.recompute = options.recompute == "full"   ? Recompute::full
+                     : options.recompute == "none" ? Recompute::none
+                     : isJob                       ? Recompute::none
+                                                   : Recompute::automatic;
+  if (!isJob) {
+    Result<plan::DType> precision = choosePrecision(options.precision, cluster.device);
+    if (!precision)
+      return precision.status();
+    search.precision = *precision;
+  }
+  search.memoryBytes = double(options.memoryBytes);
+  search.seconds = options.planSeconds;
+  return search;
+}
+
+} // namespace
+
+int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::string &optimizer, bool isTraining,
+             PlannedStep &planned) {
+  auto report = [](const Status &status) {
+    llvm::errs() << "dgc: error: " << status.message() << "\n";
+    return status.exitCode();
+  };
+  Result<plan::Mesh> mesh = passes::parseMesh(options.mesh);
+  if (!mesh)
+    return report(mesh.status());
+  Result<partitioner::Cluster> cluster = chooseCluster(options, options.ranks > 0 ? options.ranks : mesh->numRanks());
+  if (!cluster)
+    return report(cluster.status());
+  planned.cluster = *cluster;
+  Result<SearchOptions> search = readOptions(options, *mesh, *cluster);
+  if (!search)
+    return report(search.status());
+
+  mlir::OwningOpRef<mlir::ModuleOp> whole = module.clone();
+  passes::PipelineOptions pipeline;
+  pipeline.optimizer = optimizer;
+  pipeline.batch = options.batch * options.accumulate;
+  pipeline.isTraining = isTraining;
+  mlir::PassManager manager(module.getContext());
+  passes::buildWholePipeline(manager, pipeline);
+  if (failed(manager.run(*whole)))
+    return 65;
+  mlir::FailureOr<partitioner::Model> model = passes::extractModel(*whole);
+  if (failed(model))
+    return 65;
+  planned.model = std::move(*model);
+  planned.model.name = options.model;
+
+  partitioner::CostModel costs(planned.cluster);
+  Result<partitioner::SearchResult> found = partitioner::searchPlan(planned.model, costs, *search);
+  if (!found)
+    return report(found.status());
+  planned.search = std::move(*found);
+  planned.prediction = partitioner::predict(planned.model, costs, planned.search.best);
+  return 0;
+}
+
+} // namespace dg::tools

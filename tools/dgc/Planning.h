@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan of a step before it is compiled: the model goes through the passes up to its gradients, the partitioner
+// searches, and what it found is reported (--simulate, --explain) or compiled.
+#pragma once
+
+#include "partitioner/Explain.h"
+#include "tools/dgc/Compile.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+
+namespace dg::tools {
+
+/// True where the flags ask for a search or for a report about a plan.
+bool wantsPlanning(const CompileOptions &options);
+
+struct PlannedStep {
+  partitioner::Model model;
+  partitioner::Cluster cluster;
+  partitioner::SearchResult search;
+  partitioner::Prediction prediction;
+};
+
+/// Searches within what the flags leave open; where a job is to be written, only among plans that dgc can compile.
+/// Returns 0 or an exit code, after a message on stderr. The module is not changed.
+int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::string &optimizer, bool isTraining,
+             PlannedStep &planned);
+
+/// The cluster that --cluster names, or this host with --ranks (or the mesh's) ranks.
+Result<partitioner::Cluster> chooseCluster(const CompileOptions &options, int64_t numRanks);
+
+/// What --simulate prints, as text or JSON.
+std::string simulationText(const PlannedStep &planned);
+std::string simulationJson(const PlannedStep &planned);
+
+/// What --explain prints, as text or JSON.
+std::string explanationText(const PlannedStep &planned);
+std::string explanationJson(const PlannedStep &planned);
+
+} // namespace dg::tools
