@@ -2,6 +2,7 @@
 #include "tools/dgc/LoadModel.h"
 
 #include "ir/Families.h"
+#include "tools/dgc/ReadBytecode.h"
 
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/Diagnostics.h"
@@ -79,7 +80,9 @@ mlir::OwningOpRef<mlir::ModuleOp> loadModel(const std::string &path, mlir::MLIRC
                  << ir::knownFamilies() << "\n";
     return nullptr;
   }
-  if (!mlir::isBytecode(**buffer) && failed(checkText(path, (*buffer)->getBuffer())))
+  if (mlir::isBytecode(**buffer))
+    return readBytecode(**buffer, context);
+  if (failed(checkText(path, (*buffer)->getBuffer())))
     return nullptr;
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());

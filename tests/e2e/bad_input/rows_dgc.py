@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What dgc must refuse: files that are no models, models that are wrong, plans that cannot be, flags that mean nothing."""
 import os
+import pathlib
 
 from row import BAD_FILE, USAGE, Row
 
@@ -31,6 +32,11 @@ CLUSTERS = {
 }
 
 
+def damaged_bytecode(name):
+    """Bytes of a .mlirbc that ended MLIR's reader: a heap overwritten, a size without end, a wild pointer."""
+    return (pathlib.Path(__file__).parent / "bytecode" / f"{name}.mlirbc").read_bytes()
+
+
 def files_of(noise):
     """Name → content, exit code, what the message holds."""
     image = "%x: tensor<?x1x28x28xf32>, %y: tensor<?x1xf32>"
@@ -45,6 +51,8 @@ def files_of(noise):
         "brackets in texts": (model([WEIGHT + " // " + "(" * 300, '%a = dg.linear %x, %w {label = "' + "[" * 300 + '"}'] + LOSS), BAD_FILE, ["no attribute 'label'"]),
         "nested types": (model([WEIGHT], "%x: " + "tuple<" * 5000), BAD_FILE, [":2:", "nested"]),
         "cut short": (model([WEIGHT, LINEAR] + LOSS)[:150], BAD_FILE, ["cut short.mlir:"]),
+        **{f"bytecode, {name}": (damaged_bytecode(name), BAD_FILE, [f"bytecode, {name}.mlir: error", "damaged bytecode", "expected"])
+           for name in ("heap", "size", "pointer")},
         "another dialect": ("func.func @f() { return }", BAD_FILE, ["another dialect.mlir", "no graph", "@loss"]),
         "unknown op": (model([WEIGHT, "%a = dg.foo %x"] + LOSS), BAD_FILE, [":4:10: error", "dg.foo"]),
         "unknown value": (model([WEIGHT, "%a = dg.relu %z"] + LOSS), BAD_FILE, [":4:18: error", "%z"]),

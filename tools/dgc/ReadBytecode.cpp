@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/dgc/ReadBytecode.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <csignal>
+#include <cstring>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace dg::tools {
+
+namespace {
+constexpr unsigned maxSeconds = 60;
+constexpr rlim_t maxBytes = rlim_t(16) << 30;
+
+/// A file without a name, which a child writes and its parent reads.
+class SharedFile {
+public:
+  SharedFile() : fd(memfd_create("dgc", MFD_CLOEXEC)) {}
+  ~SharedFile() { close(fd); }
+  SharedFile(const SharedFile &) = delete;
+
+  std::unique_ptr<llvm::MemoryBuffer> read(llvm::StringRef name) const {
+    auto size = uint64_t(std::max<off_t>(0, lseek(fd, 0, SEEK_END)));
+    auto buffer = llvm::MemoryBuffer::getOpenFile(llvm::sys::fs::convertFDToNativeFile(fd), name, size);
+    return buffer ? std::move(*buffer) : llvm::MemoryBuffer::getMemBuffer("", name);
+  }
+
+  const int fd;
+};
+
+mlir::OwningOpRef<mlir::ModuleOp> parse(std::unique_ptr<llvm::MemoryBuffer> buffer, mlir::MLIRContext &context) {
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  return mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
+}
+
+/// The child: leaves the module's text and its messages in the files. What ends it by a signal leaves no trace on the
+/// terminal and no core.
+[[noreturn]] void readInChild(llvm::MemoryBufferRef bytes, mlir::MLIRContext &context, int text, int messages) {
+  for (int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+    std::signal(signal, SIG_DFL);
+  rlimit none = {0, 0}, most = {maxBytes, maxBytes};
+  setrlimit(RLIMIT_CORE, &none);
+  setrlimit(RLIMIT_AS, &most);
+  dup2(messages, STDERR_FILENO);
+  alarm(maxSeconds);
+  auto module = parse(llvm::MemoryBuffer::getMemBuffer(bytes, /*RequiresNullTerminator=*/false), context);
+  if (!module)
+    _exit(1);
+  llvm::raw_fd_ostream os(text, /*shouldClose=*/false);
+  module->print(os, mlir::OpPrintingFlags().enableDebugInfo());
+  os.flush();
+  _exit(os.has_error() ? 1 : 0);
+}
+} // namespace
+
+mlir::OwningOpRef<mlir::ModuleOp> readBytecode(llvm::MemoryBufferRef bytes, mlir::MLIRContext &context) {
+  SharedFile text, messages;
+  pid_t child = fork();
+  if (child == 0)
+    readInChild(bytes, context, text.fd, messages.fd);
+  int status = 0;
+  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (child < 0) {
+    llvm::errs() << bytes.getBufferIdentifier() << ": error: no process could be started to read bytecode ("
+                 << std::strerror(errno) << "): end other programs, or give the model as text\n";
+    return nullptr;
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    return parse(text.read(bytes.getBufferIdentifier()), context);
+  std::unique_ptr<llvm::MemoryBuffer> said = messages.read("");
+  if (WIFEXITED(status) && said->getBuffer().contains("error:"))
+    llvm::errs() << said->getBuffer();
+  else
+    llvm::errs() << bytes.getBufferIdentifier() << ": error: found damaged bytecode, at which MLIR's reader stops ("
+                 << (WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it gave up")
+                 << "), expected a model as dg-opt --emit-bytecode writes it: write the file again\n";
+  return nullptr;
+}
+
+} // namespace dg::tools
