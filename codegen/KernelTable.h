@@ -28,10 +28,13 @@ void addElementwiseKernels(KernelTable &table);
 void addMatmulKernels(KernelTable &table);
 void addReduceKernels(KernelTable &table);
 void addShapeKernels(KernelTable &table);
+void addMovementKernels(KernelTable &table);
 void addOptimizerKernels(KernelTable &table);
 void addConvolutionKernels(KernelTable &table);
 void addPoolingKernels(KernelTable &table);
 void addNormalizationKernels(KernelTable &table);
 void addIndexingKernels(KernelTable &table);
+void addGatherKernels(KernelTable &table);
+void addResampleKernels(KernelTable &table);
 
 } // namespace dg::codegen

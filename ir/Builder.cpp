@@ -2,6 +2,7 @@
 // Ops are made with `!dg.any` results and get the inferred type right after, by the road that type deduction takes: an
 // op that does not fit is a diagnostic, not the end of the process.
 #include "ir/Builder.h"
+#include "ir/AttentionOps.h"
 #include "ir/ContractionOps.h"
 #include "ir/ConvolutionOps.h"
 #include "ir/ElementwiseOps.h"
@@ -152,8 +153,9 @@ Value GraphBuilder::maxPool2d(Value x, std::array<int64_t, 2> kernel, const Twin
 Value GraphBuilder::logSoftmax(Value x, const Twine &label) { return make<LogSoftmaxOp>(label, x); }
 
 Value GraphBuilder::attention(Value query, Value key, Value value, int64_t heads, bool isCausal, const Twine &label) {
-  return make<AttentionOp>(label, query, key, value, builder.getI64IntegerAttr(heads),
-                           isCausal ? builder.getUnitAttr() : UnitAttr());
+  return make<AttentionOp>(label, query, key, value, /*mask=*/Value(), builder.getI64IntegerAttr(heads),
+                           /*kv_heads=*/IntegerAttr(), isCausal ? builder.getUnitAttr() : UnitAttr(),
+                           /*offset=*/IntegerAttr(), /*window=*/IntegerAttr(), /*scale=*/FloatAttr());
 }
 
 Value GraphBuilder::mse(Value prediction, Value target, const Twine &label) {

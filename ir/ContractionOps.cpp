@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products, and the layers and attention that are made of them. Convolutions are in ConvolutionOps.cpp.
+// Matrix products, and the layers that are made of them. Convolutions are in ConvolutionOps.cpp.
 #include "ir/ContractionOps.h"
 #include "ir/ElementwiseOps.h"
 #include "ir/GradientBuilding.h"
 #include "ir/HostTensorAccess.h"
-#include "ir/NormalizationOps.h"
-#include "ir/ShapeOps.h"
 #include "ir/TypeInference.h"
-
-#include <cmath>
-#include <limits>
 
 using namespace mlir;
 
@@ -152,79 +147,6 @@ LogicalResult LinearOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<
         sum += operands[0].data[row * in + i] * operands[1].data[column * in + i];
       results[0].data[row * out + column] = sum;
     }
-  return success();
-}
-
-//===- AttentionOp -----------------------------------------------------------------------------------------------===//
-
-LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                            SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
-  auto query = tensorOf(op.getQuery()), key = tensorOf(op.getKey()), value = tensorOf(op.getValue());
-  bool fits = query.getRank() == 3 && key.getRank() == 3 && mayBeEqual(key.getShape(), value.getShape()) &&
-              mayBeEqual(query.getDimSize(0), key.getDimSize(0)) &&
-              mayBeEqual(query.getDimSize(2), key.getDimSize(2)) && query.getElementType() == key.getElementType() &&
-              query.getElementType() == value.getElementType();
-  if (!fits)
-    return reject<AttentionOp>(location, "has query ", query, ", key ", key, " and value ", value,
-                               ", expected [batch, tokens, width] with equal batch and width, key and value alike");
-  if (op.getCausal() && !mayBeEqual(query.getDimSize(1), key.getDimSize(1)))
-    return reject<AttentionOp>(location, "is causal with ", query.getDimSize(1), " tokens of query and ",
-                               key.getDimSize(1), " of key, expected equally many");
-  int64_t heads = int64_t(op.getHeads());
-  if (heads < 1 || (!query.isDynamicDim(2) && query.getDimSize(2) % heads != 0))
-    return reject<AttentionOp>(location, "cuts a width of ", query.getDimSize(2), " into ", heads,
-                               " heads, expected a number that divides the width");
-  inferred.push_back(query);
-  return success();
-}
-
-SmallVector<Value> AttentionOp::decompose(OpBuilder &builder) {
-  Location loc = getLoc();
-  int64_t heads = int64_t(getHeads());
-  int64_t headWidth = tensorOf(getQuery()).getDimSize(2) / heads;
-  const int64_t headsFirst[] = {0, 2, 1, 3}; // its own inverse
-  auto splitHeads = [&](Value value) -> Value {
-    auto type = tensorOf(value);
-    Value split = buildReshape(builder, loc, value, {type.getDimSize(0), type.getDimSize(1), heads, headWidth});
-    return builder.create<TransposeOp>(loc, split, headsFirst, PlaceAttr());
-  };
-  Value query = splitHeads(getQuery()), key = splitHeads(getKey()), value = splitHeads(getValue());
-  Value scores =
-      builder.create<MatmulOp>(loc, query, key, /*transpose_lhs=*/false, /*transpose_rhs=*/true, PlaceAttr());
-  Value weights =
-      builder.create<SoftmaxOp>(loc, scores, APFloat(1 / std::sqrt(double(headWidth))), getCausal(), PlaceAttr());
-  Value mixed = builder.create<MatmulOp>(loc, weights, value, false, false, PlaceAttr());
-  Value joined = builder.create<TransposeOp>(loc, mixed, headsFirst, PlaceAttr());
-  return {buildReshape(builder, loc, joined, tensorOf(getResult()).getShape())};
-}
-
-LogicalResult AttentionOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                    const RunScalars &) {
-  const HostTensor &query = operands[0], &key = operands[1], &value = operands[2];
-  int64_t batch = query.shape[0], numQueries = query.shape[1], numKeys = key.shape[1], width = query.shape[2];
-  int64_t heads = int64_t(getHeads()), headWidth = width / heads;
-  std::vector<double> weights(numKeys);
-  for (int64_t b = 0; b < batch; ++b)
-    for (int64_t head = 0; head < heads; ++head)
-      for (int64_t token = 0; token < numQueries; ++token) {
-        int64_t numSeen = getCausal() ? token + 1 : numKeys;
-        int64_t at = (b * numQueries + token) * width + head * headWidth;
-        auto keyAt = [&](int64_t seen) { return (b * numKeys + seen) * width + head * headWidth; };
-        double largest = -std::numeric_limits<double>::infinity(), sum = 0;
-        for (int64_t seen = 0; seen < numSeen; ++seen) {
-          weights[seen] = 0;
-          for (int64_t i = 0; i < headWidth; ++i)
-            weights[seen] += query.data[at + i] * key.data[keyAt(seen) + i] / std::sqrt(double(headWidth));
-          largest = std::max(largest, weights[seen]);
-        }
-        for (int64_t seen = 0; seen < numSeen; ++seen)
-          sum += weights[seen] = std::exp(weights[seen] - largest);
-        for (int64_t seen = 0; seen < numSeen; ++seen)
-          for (int64_t i = 0; i < headWidth; ++i)
-            results[0].data[at + i] += weights[seen] / sum * value.data[keyAt(seen) + i];
-      }
   return success();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products, and the layers and attention that are made of them.
+// Matrix products, and the layers that are made of them.
 #ifndef DG_IR_CONTRACTIONOPS_TD
 #define DG_IR_CONTRACTIONOPS_TD
 
@@ -17,14 +17,6 @@ def DG_LinearOp : DG_Op<"linear", (ins DG_Tensor:$input, DG_Tensor:$weight, Opti
     [Composite]> {
   let summary = "x · wᵀ + b over the last dimension";
   let description = [{The weight is [out, in], as PyTorch stores it. Example: `%h = dg.linear %x, %w, %b`.}];
-}
-def DG_AttentionOp : DG_Op<"attention", (ins DG_Tensor:$query, DG_Tensor:$key, DG_Tensor:$value, I64Attr:$heads, UnitAttr:$causal),
-    (outs DG_Tensor:$result), [Composite]> {
-  let summary = "Multi-head scaled dot-product attention";
-  let description = [{
-    Query, key and value are [batch, tokens, width]; the width is cut into `heads`. With `causal` a token sees none after it.
-    Example: `%a = dg.attention %q, %k, %v {heads = 6, causal}`.
-  }];
 }
 
 #endif

@@ -21,9 +21,14 @@ void DGDialect::initialize() {
   addContractionOps();
   addConvolutionOps();
   addShapeOps();
+  addMovementOps();
+  addArrangementOps();
   addNormalizationOps();
   addPoolingOps();
   addIndexingOps();
+  addGatherOps();
+  addResampleOps();
+  addAttentionOps();
   addLossOps();
   addOptimizerOps();
   addCommunicationOps();

@@ -23,9 +23,14 @@ def DG_Dialect : Dialect {
     void addContractionOps();
     void addConvolutionOps();
     void addShapeOps();
+    void addMovementOps();
+    void addArrangementOps();
     void addNormalizationOps();
     void addPoolingOps();
     void addIndexingOps();
+    void addGatherOps();
+    void addResampleOps();
+    void addAttentionOps();
     void addLossOps();
     void addOptimizerOps();
     void addCommunicationOps();

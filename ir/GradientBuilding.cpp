@@ -2,6 +2,7 @@
 // Small graphs that gradients, decompositions and losses build again and again.
 #include "ir/GradientBuilding.h"
 #include "ir/ElementwiseOps.h"
+#include "ir/GraphOps.h"
 #include "ir/ShapeOps.h"
 
 using namespace mlir;
@@ -16,6 +17,10 @@ Value buildReshape(OpBuilder &builder, Location loc, Value value, ArrayRef<int64
 
 Value buildScale(OpBuilder &builder, Location loc, Value value, double factor) {
   return builder.create<ScaleOp>(loc, value, APFloat(factor), PlaceAttr());
+}
+
+Value buildFilled(OpBuilder &builder, Location loc, RankedTensorType type, double number) {
+  return builder.create<ConstantOp>(loc, type, builder.getF64FloatAttr(number), TypeAttr::get(type), PlaceAttr());
 }
 
 Value sumToShape(OpBuilder &builder, Location loc, Value value, RankedTensorType target) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says early, in the model's own words, what a mesh asks that the model cannot give.
-#include "ir/ContractionOps.h"
+#include "ir/AttentionOps.h"
 #include "passes/Mesh.h"
 #include "passes/Passes.h"
 
@@ -20,15 +20,14 @@ struct CheckMeshPass : impl::CheckMeshBase<CheckMeshPass> {
     if (failed(parsed))
       return signalPassFailure();
     int64_t tensor = parsed->sizeOf("tensor");
-    WalkResult result = getOperation().walk([&](ir::AttentionOp op) {
-      if (op.getHeads() % tensor == 0)
-        return WalkResult::advance();
-      op.emitOpError() << "has " << op.getHeads() << " heads, which do not divide over tensor=" << tensor
+    getOperation().walk([&](ir::AttentionOp op) {
+      uint64_t heads = op.getKvHeads().value_or(op.getHeads());
+      if (heads % uint64_t(tensor) == 0)
+        return;
+      op.emitOpError() << "has " << heads << " heads, which do not divide over tensor=" << tensor
                        << ": choose a tensor axis that divides the heads";
-      return WalkResult::interrupt();
-    });
-    if (result.wasInterrupted())
       signalPassFailure();
+    });
   }
 };
 

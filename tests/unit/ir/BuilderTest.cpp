@@ -2,7 +2,7 @@
 // Proves that a built-in family is the model that its example spells out, op by op, that size costs nothing, and that
 // a spec or a layer that does not fit is one message that says what would.
 #include "ir/Builder.h"
-#include "ir/ContractionOps.h"
+#include "ir/AttentionOps.h"
 #include "ir/Families.h"
 #include "ir/GraphOps.h"
 #include "passes/Passes.h"

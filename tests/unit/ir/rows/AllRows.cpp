@@ -9,17 +9,23 @@ std::vector<OpSpec> elementwiseRows();
 std::vector<OpSpec> contractionRows();
 std::vector<OpSpec> convolutionRows();
 std::vector<OpSpec> shapeRows();
+std::vector<OpSpec> movementRows();
+std::vector<OpSpec> arrangementRows();
+std::vector<OpSpec> attentionRows();
 std::vector<OpSpec> normalizationRows();
 std::vector<OpSpec> poolingRows();
 std::vector<OpSpec> indexingRows();
+std::vector<OpSpec> gatherRows();
+std::vector<OpSpec> resampleRows();
 std::vector<OpSpec> lossRows();
 std::vector<OpSpec> optimizerRows();
 
 const std::vector<OpSpec> &opTable() {
   static const std::vector<OpSpec> table = [] {
     std::vector<OpSpec> all;
-    for (auto rows : {graphRows, elementwiseRows, contractionRows, convolutionRows, shapeRows, normalizationRows,
-                      poolingRows, indexingRows, lossRows, optimizerRows})
+    for (auto rows : {graphRows, elementwiseRows, contractionRows, convolutionRows, shapeRows, movementRows,
+                      arrangementRows, attentionRows, normalizationRows, poolingRows, indexingRows, gatherRows,
+                      resampleRows, lossRows, optimizerRows})
       for (OpSpec &spec : rows())
         all.push_back(std::move(spec));
     return all;

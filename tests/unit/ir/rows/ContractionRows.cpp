@@ -16,8 +16,6 @@ std::vector<OpSpec> contractionRows() {
       {"dg.linear %a, %b", {{"n i"}, {"o i"}}},
       {"dg.linear %a, %b, %c", {{"n i"}, {"o i"}, {"o"}}},
       {"dg.linear %a, %b, %c", {{"b t i"}, {"o i"}, {"o"}}},
-      {"dg.attention %a, %b, %c {heads = $h : i64}", {{"b t h*d"}, {"b s h*d"}, {"b s h*d"}}},
-      {"dg.attention %a, %b, %c {heads = $h : i64, causal}", {{"b t h*d"}, {"b t h*d"}, {"b t h*d"}}},
   };
 }
 

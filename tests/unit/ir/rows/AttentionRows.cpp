@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of AttentionOps.td.
+#include "tests/unit/ir/OpTable.h"
+
+namespace dg::ir::test {
+
+std::vector<OpSpec> attentionRows() {
+  return {
+      {"dg.attention %a, %b, %c {heads = $h : i64}", {{"b t h*d"}, {"b s h*d"}, {"b s h*d"}}},
+      {"dg.attention %a, %b, %c {heads = $h : i64, causal}", {{"b t h*d"}, {"b t h*d"}, {"b t h*d"}}},
+      {"dg.attention %a, %b, %c {heads = ${g*h} : i64, kv_heads = $h : i64}",
+       {{"b t g*h*d"}, {"b s h*d"}, {"b s h*e"}}},
+      {"dg.attention %a, %b, %c, %d {heads = $h : i64, scale = 0.3}",
+       {{"b t h*d"}, {"b s h*d"}, {"b s h*d"}, {"b 1 t s"}}},
+      {"dg.attention %a, %b, %c, %d {heads = ${2*h} : i64, kv_heads = $h : i64, causal}",
+       {{"b t 2*h*d"}, {"b t h*d"}, {"b t h*d"}, {"2*h t t"}}},
+      {"dg.attention %a, %b, %c {heads = $h : i64, causal, offset = 3 : i64, window = 2 : i64}",
+       {{"b 4 h*d"}, {"b 7 h*d"}, {"b 7 h*d"}}},
+      {"dg.rotary %a, %b, %c {heads = $h : i64}", {{"b t h*2*d"}, {"t d"}, {"t d"}}},
+      {"dg.rotary %a, %b, %c {heads = $h : i64, interleaved}", {{"b t h*6"}, {"b t 2"}, {"b t 2"}}},
+  };
+}
+
+} // namespace dg::ir::test
