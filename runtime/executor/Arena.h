@@ -5,8 +5,12 @@
 #include "runtime/plan/Plan.h"
 
 #include <cstddef>
+#include <utility>
+#include <vector>
 
 namespace dg {
+
+class HostMemory;
 
 class Arena {
 public:
@@ -17,6 +21,10 @@ public:
 
   /// Maps `bytes` zeroed bytes, page-aligned, on huge pages where the system gives them.
   static Result<Arena> map(uint64_t bytes);
+  /// Takes the first bytes of the memory that the ranks of a host share; they are zero. Others will look only at these
+  /// ranges, (begin, end). The memory outlives the arena and serves no other.
+  static Result<Arena> over(HostMemory &memory, uint64_t bytes,
+                            std::vector<std::pair<uint64_t, uint64_t>> seenByOthers);
   std::byte *data() const { return start; }
   uint64_t bytes() const { return size; }
   /// Slot `slot % value.slots` of a value of this stage.
@@ -27,6 +35,7 @@ public:
 private:
   std::byte *start = nullptr;
   uint64_t size = 0;
+  bool isOwned = true;
 };
 
 } // namespace dg

@@ -3,8 +3,10 @@
 
 #include "runtime/executor/Arena.h"
 #include "runtime/executor/InitialValues.h"
+#include "runtime/executor/OperationBuilder.h"
 #include "runtime/executor/ProgramBuilder.h"
 #include "runtime/executor/SegmentRunner.h"
+#include "runtime/transport/HostMemory.h"
 
 #include <algorithm>
 
@@ -30,6 +32,7 @@ public:
   Arena arena;
 
 private:
+  Status makeArena();
   Status checkValue(const plan::Value &value) const;
   Status writeInitialValues();
   template <typename RunSegment>
@@ -84,22 +87,43 @@ Status Executor::Implementation::writeInitialValues() {
   return Status::ok();
 }
 
+Status Executor::Implementation::makeArena() {
+  uint64_t bytes = plan.memory[size_t(at.pipe)].arenaBytes;
+  HostMemory *shared = transport ? transport->hostMemory() : nullptr;
+  if (!shared || !shared->hasNeighbours()) {
+    Result<Arena> mapped = Arena::map(bytes);
+    if (mapped)
+      arena = std::move(*mapped);
+    return mapped.status();
+  }
+  std::vector<std::pair<uint64_t, uint64_t>> seenByOthers;
+  for (const plan::Task &task : plan.tasks)
+    if (task.stage == uint32_t(at.pipe) && isCommunication(task.kind))
+      for (plan::ValueId id : task.buffers)
+        if (id < plan.values.size()) {
+          const plan::Value &value = plan.values[id];
+          uint64_t allSlots = value.slots > 1 ? (value.slots - 1) * value.stride : 0;
+          seenByOthers.push_back({value.offset, value.offset + allSlots + value.bytes});
+        }
+  Result<Arena> over = Arena::over(*shared, bytes, std::move(seenByOthers));
+  if (over)
+    arena = std::move(*over);
+  return over.status();
+}
+
 Status Executor::Implementation::prepare(const KernelLibrary &library) {
   if (size_t(at.pipe) >= plan.memory.size())
     return Status::error(ErrorKind::badInput,
                          "the plan has the memory of {} stages, expected {}; compile the job again", plan.memory.size(),
                          plan.numStages());
-  Result<Arena> mapped = Arena::map(plan.memory[size_t(at.pipe)].arenaBytes);
-  if (!mapped)
-    return mapped.status();
-  arena = std::move(*mapped);
+  DG_RETURN_IF_ERROR(makeArena());
   for (const plan::Value &value : plan.values)
     if (value.stage == uint32_t(at.pipe))
       DG_RETURN_IF_ERROR(checkValue(value));
   DG_RETURN_IF_ERROR(writeInitialValues());
 
-  bool isShared = options.threads > 1;
-  ExecutorRank context{plan, at, rank, arena, library, transport, communications, isShared};
+  bool hasHelpers = options.threads > 1;
+  ExecutorRank context{plan, at, rank, arena, library, transport, communications, hasHelpers};
   size_t maxTiles = 0;
   for (size_t program = 0; program < plan.programs.size(); ++program) {
     Result<PreparedProgram> prepared = prepareProgram(context, program);
@@ -111,7 +135,7 @@ Status Executor::Implementation::prepare(const KernelLibrary &library) {
   if (options.trace)
     options.trace->prepare(options.threads, std::min(maxTiles, maxEventsPerLane));
 
-  if (!isShared)
+  if (!hasHelpers)
     return Status::ok();
   WorkSource *source = nullptr;
   if (options.trace)

@@ -32,9 +32,10 @@ struct ExecutorOptions {
 
 class Executor {
 public:
-  /// Maps the arena, writes initial values, resolves kernels and prepares communications. `plan`, `library`,
-  /// `transport` and what the options point to outlive the executor; `transport` may be null when no communication
-  /// of the plan has a peer. Fails on kernels that the library lacks and on plans that `plan::verify` would refuse.
+  /// Maps the arena (in the transport's host memory, if it has one, which serves one executor), writes initial values,
+  /// resolves kernels and prepares communications. `plan`, `library`, `transport` and what the options point to outlive
+  /// the executor; `transport` may be null when no communication of the plan has a peer. Fails on kernels that the
+  /// library lacks and on plans that `plan::verify` would refuse.
   static Result<std::unique_ptr<Executor>> create(const plan::Plan &plan, plan::Coordinates at,
                                                   const KernelLibrary &library, Transport *transport,
                                                   const ExecutorOptions &options);

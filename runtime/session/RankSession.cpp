@@ -72,6 +72,9 @@ Status RankSession::connect() {
   options.spansHosts = place.spansHosts;
   options.hostId = place.hostId;
   options.networkDevice = place.networkDevice;
+  // Ranks of a host reduce in each other's arenas.
+  uint64_t arenaBytes = plan.memory[size_t(plan.mesh.coordinatesOf(context.rank()).pipe)].arenaBytes;
+  options.sharedBytes = std::max<size_t>(arenaBytes, 1);
   auto exchange = [this](const std::string &mine) { return context.allGather(mine, deadlineIn(assignment.timeout)); };
   auto made = makeUcxTransport(context.rank(), context.numRanks(), exchange, options);
   if (!made) {

@@ -4,6 +4,7 @@
 #include "runtime/transport/Collectives.h"
 
 #include "runtime/transport/Exchange.h"
+#include "runtime/transport/MappedCommunication.h"
 #include "runtime/transport/SumInOrder.h"
 
 #include <cstring>
@@ -78,7 +79,7 @@ private:
       return Progress::failed;
     if (received == Progress::pending || sent == Progress::pending)
       return Progress::pending;
-    sum(to, inputs.data(), size(), count);
+    sum(&to, 1, inputs.data(), size(), count);
     return Progress::done;
   }
 
@@ -155,8 +156,8 @@ private:
   }
 
   void sumAndSend() {
-    char *summed = to + own.begin * elementBytes;
-    sum(summed, inputs.data(), size(), own.count);
+    void *summed = to + own.begin * elementBytes;
+    sum(&summed, 1, inputs.data(), size(), own.count);
     for (size_t member = 0; member < size(); ++member)
       if (member != group.self)
         sumSends.send(member, tag | 1, summed, own.count * elementBytes);
@@ -174,6 +175,8 @@ private:
 
 std::unique_ptr<Communication> makeAllReduce(Transport &transport, const Group &group, uint64_t tag, plan::DType type,
                                              size_t count, AllReduceRoute route) {
+  if (HostMemory *memory = sharedBy(transport, group.ranks); memory && route == AllReduceRoute::bySize)
+    return detail::makeMappedAllReduce(*memory, group, tag, type, count);
   bool isSmall = count * size_t(plan::sizeOf(type)) <= directBytes;
   if (route == AllReduceRoute::direct || (route == AllReduceRoute::bySize && isSmall))
     return std::make_unique<DirectAllReduce>(transport, group, tag, type, count);

@@ -4,6 +4,7 @@
 #include "runtime/transport/Collectives.h"
 
 #include "runtime/transport/Exchange.h"
+#include "runtime/transport/MappedCommunication.h"
 #include "runtime/transport/SumInOrder.h"
 
 #include <cassert>
@@ -145,7 +146,7 @@ public:
 private:
   void begin(void *input, void *output) override {
     from = static_cast<char *>(input);
-    to = static_cast<char *>(output);
+    to = output;
     if (blockBytes == 0 || !sum)
       return;
     if (size() == 1) {
@@ -170,7 +171,7 @@ private:
       return Progress::failed;
     Progress progress = bothOf(receives.poll(), sends.poll());
     if (progress == Progress::done && blockBytes > 0 && size() > 1)
-      sum(to, inputs.data(), size(), blockElements);
+      sum(&to, 1, inputs.data(), size(), blockElements);
     return progress;
   }
 
@@ -184,7 +185,8 @@ private:
   uint64_t tag;
   SumInOrder sum;
   size_t outer, blockElements, rowBytes, blockBytes;
-  char *from = nullptr, *to = nullptr;
+  char *from = nullptr;
+  void *to = nullptr;
   std::vector<char> arrived, packed; ///< [member][outer][inner]
   std::vector<const void *> inputs;  ///< of the sum, in group order
 };
@@ -258,26 +260,41 @@ private:
 
 } // namespace
 
+HostMemory *sharedBy(Transport &transport, const std::vector<int64_t> &ranks) {
+  HostMemory *memory = transport.hostMemory();
+  return memory && memory->reaches(ranks) ? memory : nullptr;
+}
+
 std::unique_ptr<Communication> makeAllGather(Transport &transport, const Group &group, uint64_t tag, plan::DType type,
                                              BlockShape shape) {
+  if (HostMemory *memory = sharedBy(transport, group.ranks))
+    return detail::makeMappedAllGather(*memory, group, tag, type, shape);
   return std::make_unique<AllGather>(transport, group, tag, size_t(plan::sizeOf(type)), shape);
 }
 
 std::unique_ptr<Communication> makeReduceScatter(Transport &transport, const Group &group, uint64_t tag,
                                                  plan::DType type, BlockShape shape) {
+  if (HostMemory *memory = sharedBy(transport, group.ranks))
+    return detail::makeMappedReduceScatter(*memory, group, tag, type, shape);
   return std::make_unique<ReduceScatter>(transport, group, tag, type, shape);
 }
 
 std::unique_ptr<Communication> makeBroadcast(Transport &transport, const Group &group, uint64_t tag, plan::DType type,
                                              size_t count, size_t root) {
+  if (HostMemory *memory = sharedBy(transport, group.ranks))
+    return detail::makeMappedBroadcast(*memory, group, tag, count * size_t(plan::sizeOf(type)), root);
   return std::make_unique<Broadcast>(transport, group, tag, count * size_t(plan::sizeOf(type)), root);
 }
 
 std::unique_ptr<Communication> makeSend(Transport &transport, int64_t peer, uint64_t tag, size_t bytes) {
+  if (HostMemory *memory = sharedBy(transport, {peer}))
+    return detail::makeMappedSend(*memory, peer, tag, bytes);
   return std::make_unique<PointToPoint>(transport, peer, tag, bytes, true);
 }
 
 std::unique_ptr<Communication> makeReceive(Transport &transport, int64_t peer, uint64_t tag, size_t bytes) {
+  if (HostMemory *memory = sharedBy(transport, {peer}))
+    return detail::makeMappedReceive(*memory, peer, tag, bytes);
   return std::make_unique<PointToPoint>(transport, peer, tag, bytes, false);
 }
 

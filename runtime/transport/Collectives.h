@@ -2,6 +2,8 @@
 // Collectives as small state machines over a Transport: made once at set-up (communicator, size, scratch), then started
 // and polled in every step without allocating. The result of a reduction is always summed in the order of the group,
 // ((g0 + g1) + g2) + …, whatever the routing, so that one plan gives the same bits under every launcher and transport.
+// Where all ranks of a group share the memory of their host, they read and write each other's buffers instead of
+// sending messages; every buffer that start() is given must then lie in HostMemory::data().
 #pragma once
 
 #include "runtime/plan/Plan.h"
@@ -31,6 +33,9 @@ public:
   virtual Status failure() const = 0;
 };
 
+/// The memory that these ranks and this one share, or null when they do not.
+HostMemory *sharedBy(Transport &transport, const std::vector<int64_t> &ranks);
+
 /// A dense row-major tensor cut into blocks along one dimension, as a collective sees it: `outer` rows, each of
 /// `group size` blocks of `inner` elements.
 struct BlockShape {
@@ -39,7 +44,7 @@ struct BlockShape {
 
 /// How an all-reduce moves its data; the bits of the result are the same.
 enum class AllReduceRoute {
-  bySize,    ///< direct up to 8 KiB, scattered above
+  bySize,    ///< in place over the memory of the host; without one, direct up to 8 KiB, scattered above
   direct,    ///< everyone sends everything to everyone: one message time
   scattered, ///< position i sums piece i, then the pieces are gathered: 2 (n-1)/n of the bytes
 };
@@ -51,7 +56,8 @@ std::unique_ptr<Communication> makeAllReduce(Transport &, const Group &, uint64_
 /// output[outer][group][inner] from every rank's input[outer][inner]. They do not overlap, except that with outer == 1
 /// the input may be this rank's own block of the output.
 std::unique_ptr<Communication> makeAllGather(Transport &, const Group &, uint64_t tag, plan::DType, BlockShape);
-/// output[outer][inner] = this rank's block of the sum of every input[outer][group][inner].
+/// output[outer][inner] = this rank's block of the sum of every input[outer][group][inner]. The output may begin where
+/// the input does.
 std::unique_ptr<Communication> makeReduceScatter(Transport &, const Group &, uint64_t tag, plan::DType, BlockShape);
 /// Every rank's buffer becomes that of group position `root`.
 std::unique_ptr<Communication> makeBroadcast(Transport &, const Group &, uint64_t tag, plan::DType, size_t count,

@@ -2,6 +2,8 @@
 // Matching of sends and receives between threads: one lock, one queue of open requests per pair of ranks.
 #include "runtime/transport/InProcessTransport.h"
 
+#include "runtime/transport/HostMemory.h"
+
 #include <cassert>
 #include <cstring>
 #include <mutex>
@@ -40,7 +42,8 @@ struct Hub {
 
 class InProcessTransport final : public Transport {
 public:
-  InProcessTransport(std::shared_ptr<Hub> hub, int64_t rank) : hub(std::move(hub)), self(rank) {}
+  InProcessTransport(std::shared_ptr<Hub> hub, int64_t rank, std::unique_ptr<HostMemory> memory)
+      : hub(std::move(hub)), self(rank), memory(std::move(memory)) {}
   ~InProcessTransport() override {
     cancelAll();
     std::lock_guard guard(hub->lock);
@@ -84,6 +87,7 @@ public:
   }
 
   Status failure() const override { return lastFailure; }
+  HostMemory *hostMemory() override { return memory.get(); }
 
   void cancelAll() override {
     std::lock_guard guard(hub->lock);
@@ -167,12 +171,14 @@ private:
 
   std::shared_ptr<Hub> hub;
   int64_t self;
+  std::unique_ptr<HostMemory> memory;
   Status lastFailure = Status::ok();
 };
 
 } // namespace
 
-std::vector<std::unique_ptr<Transport>> makeInProcessTransports(int64_t numRanks, uint32_t maxRequests) {
+std::vector<std::unique_ptr<Transport>> makeInProcessTransports(int64_t numRanks, uint32_t maxRequests,
+                                                                size_t sharedBytes) {
   auto hub = std::make_shared<Hub>();
   hub->ranks.resize(size_t(numRanks));
   for (RankState &state : hub->ranks) {
@@ -182,9 +188,13 @@ std::vector<std::unique_ptr<Transport>> makeInProcessTransports(int64_t numRanks
       state.freeHead = i;
     }
   }
+  std::vector<std::unique_ptr<HostMemory>> memories(static_cast<size_t>(numRanks));
+  if (sharedBytes > 0)
+    if (auto made = HostMemory::ofThreads(numRanks, sharedBytes))
+      memories = std::move(*made);
   std::vector<std::unique_ptr<Transport>> transports;
   for (int64_t rank = 0; rank < numRanks; ++rank)
-    transports.push_back(std::make_unique<InProcessTransport>(hub, rank));
+    transports.push_back(std::make_unique<InProcessTransport>(hub, rank, std::move(memories[size_t(rank)])));
   return transports;
 }
 

@@ -13,6 +13,8 @@ namespace dg {
 
 /// One transport per rank, which know each other; index = rank. Each may be used by one thread at a time, different
 /// ones by different threads at once. They may be destroyed in any order; a destroyed one gives up its open requests.
-std::vector<std::unique_ptr<Transport>> makeInProcessTransports(int64_t numRanks, uint32_t maxRequests = 1024);
+/// With `sharedBytes` each has that much memory that all share (Transport::hostMemory), where the system gives it.
+std::vector<std::unique_ptr<Transport>> makeInProcessTransports(int64_t numRanks, uint32_t maxRequests = 1024,
+                                                                size_t sharedBytes = 0);
 
 } // namespace dg

@@ -12,6 +12,8 @@
 
 namespace dg {
 
+class HostMemory;
+
 enum class Progress { pending, done, failed };
 
 /// Tags are below 2^48 and ranks below 2^16: a message carries both in one word. Anything else is a failed request.
@@ -37,6 +39,8 @@ public:
   virtual Status failure() const = 0;
   /// Gives up every open request, so that their buffers can be freed. For the way out.
   virtual void cancelAll() = 0;
+  /// The memory that this rank shares with others of its host; null when there is none. Owned by the transport.
+  virtual HostMemory *hostMemory() { return nullptr; }
 };
 
 } // namespace dg

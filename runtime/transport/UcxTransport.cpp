@@ -4,6 +4,8 @@
 // stdout.
 #include "runtime/transport/UcxTransport.h"
 
+#include "runtime/transport/HostMemory.h"
+
 #include <ucm/api/ucm.h>
 #include <ucp/api/ucp.h>
 #include <ucs/config/global_opts.h>
@@ -109,7 +111,7 @@ Status ucxError(int64_t rank, const char *what, ucs_status_t status) {
 
 class UcxTransport final : public Transport {
 public:
-  UcxTransport(int64_t rank, int64_t numRanks, UcxOptions options)
+  UcxTransport(int64_t rank, int64_t numRanks, const UcxOptions &options)
       : self(rank), peers(numRanks), options(options), slots(options.maxRequests) {
     for (uint32_t i = options.maxRequests; i-- > 0;) {
       slots[i].nextFree = freeHead;
@@ -129,6 +131,7 @@ public:
   }
 
   Status open();
+  void adopt(std::unique_ptr<HostMemory> shared) { memory = std::move(shared); }
   /// What the others need to reach this rank: a PeerAddress.
   Result<std::string> address();
   Status connect(const std::vector<std::string> &addresses);
@@ -181,6 +184,7 @@ public:
   }
 
   Status failure() const override { return lastFailure; }
+  HostMemory *hostMemory() override { return memory.get(); }
 
   /// Receives are cancelled. UCX cannot take a send back: its slot stays taken until the worker is destroyed, and a
   /// peer that still asks for the data reads whatever the buffer then holds.
@@ -286,6 +290,7 @@ private:
 
   int64_t self, peers;
   const UcxOptions options;
+  std::unique_ptr<HostMemory> memory;
   ucp_context_h context = nullptr;
   ucp_worker_h worker = nullptr;
   std::vector<ucp_ep_h> endpoints;
@@ -385,11 +390,17 @@ Status UcxTransport::connect(const std::vector<std::string> &addresses) {
 } // namespace
 
 Result<std::unique_ptr<Transport>> makeUcxTransport(int64_t rank, int64_t numRanks, const AddressExchange &exchange,
-                                                    UcxOptions options) {
+                                                    const UcxOptions &options) {
   if (rank < 0 || rank >= numRanks || numRanks > maxRanks)
     return Status::error(ErrorKind::usage, "rank {} of {}: expected 0 <= rank < number of ranks <= {}", rank, numRanks,
                          maxRanks);
   auto transport = std::make_unique<UcxTransport>(rank, numRanks, options);
+  if (options.sharedBytes > 0) {
+    auto memory = HostMemory::join(rank, options.hostId, options.sharedBytes, exchange);
+    if (!memory)
+      return memory.status();
+    transport->adopt(std::move(*memory));
+  }
   DG_RETURN_IF_ERROR(transport->open());
   Result<std::string> mine = transport->address();
   if (!mine)

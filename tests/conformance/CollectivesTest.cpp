@@ -29,11 +29,14 @@ protected:
 
 std::vector<Case> allCases() {
   std::vector<Case> cases;
-  for (Kind kind : {Kind::inProcess, Kind::ucxThreads})
+  for (Kind kind : {Kind::inProcess, Kind::mappedThreads, Kind::ucxThreads})
     for (int64_t size = 1; size <= 5; ++size)
       cases.push_back({kind, size});
-  cases.push_back({Kind::ucxProcesses, 2});
-  cases.push_back({Kind::ucxProcesses, 3});
+  for (Kind kind : {Kind::ucxProcesses, Kind::mappedProcesses})
+    for (int64_t size = 2; size <= 3; ++size)
+      cases.push_back({kind, size});
+  cases.push_back({Kind::tcpProcesses, 2});
+  cases.push_back({Kind::twoHosts, 4});
   return cases;
 }
 
@@ -53,8 +56,8 @@ Group rotated(Transport &transport) {
 }
 
 /// What group member `member` contributes; magnitudes differ, so that another order of addition gives other bits.
-template <typename T> std::vector<T> inputOf(size_t member, size_t count, uint64_t round) {
-  std::vector<T> values(count);
+template <typename T> Buffer<T> inputOf(size_t member, size_t count, uint64_t round) {
+  Buffer<T> values(count);
   uint64_t state = (round * 16 + member + 1) * 0x9e3779b97f4a7c15;
   for (T &value : values) {
     state = state * 6364136223846793005 + 1442695040888963407;
@@ -68,10 +71,10 @@ template <typename T> std::vector<T> inputOf(size_t member, size_t count, uint64
 }
 
 /// ((g0 + g1) + g2) + …
-template <typename T> std::vector<T> sumOf(size_t groupSize, size_t count, uint64_t round) {
-  std::vector<T> sum = inputOf<T>(0, count, round);
+template <typename T> Buffer<T> sumOf(size_t groupSize, size_t count, uint64_t round) {
+  Buffer<T> sum = inputOf<T>(0, count, round);
   for (size_t member = 1; member < groupSize; ++member) {
-    std::vector<T> next = inputOf<T>(member, count, round);
+    Buffer<T> next = inputOf<T>(member, count, round);
     for (size_t i = 0; i < count; ++i)
       sum[i] = std::is_floating_point_v<T> ? sum[i] + next[i] : T(uint64_t(sum[i]) + uint64_t(next[i]));
   }
@@ -93,7 +96,7 @@ std::string runOnce(Communication &communication, void *input, void *output) {
   }
 }
 
-template <typename T> bool isSame(const std::vector<T> &a, const std::vector<T> &b) {
+template <typename T> bool isSame(const Buffer<T> &a, const Buffer<T> &b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
@@ -102,7 +105,7 @@ std::string checkAllReduce(Transport &transport, DType type, size_t count, AllRe
   Group group = rotated(transport);
   auto communication = makeAllReduce(transport, group, 0x70000, type, count, route);
   for (uint64_t round = 0; round < rounds; ++round) {
-    std::vector<T> data = inputOf<T>(group.self, count, round), output(count), original = data;
+    Buffer<T> data = inputOf<T>(group.self, count, round), output(count), original = data;
     bool isInPlace = round != 1;
     auto text = runOnce(*communication, data.data(), isInPlace ? data.data() : output.data());
     if (!text.empty())
@@ -142,8 +145,8 @@ TEST_P(CollectivesTest, allReduceOfHalves) {
               Group group = rotated(transport);
               size_t n = group.ranks.size();
               for (AllReduceRoute route : {AllReduceRoute::direct, AllReduceRoute::scattered}) {
-                std::vector<_Float16> half(500, _Float16(float(group.self + 1)));
-                std::vector<uint16_t> brain(500, uint16_t(0x3f80)); // 1.0
+                Buffer<_Float16> half(500, _Float16(float(group.self + 1)));
+                Buffer<uint16_t> brain(500, uint16_t(0x3f80)); // 1.0
                 auto text = runOnce(*makeAllReduce(transport, group, 0x10000, DType::f16, 500, route), half.data(),
                                     half.data());
                 text += runOnce(*makeAllReduce(transport, group, 0x20000, DType::bf16, 500, route), brain.data(),
@@ -168,15 +171,15 @@ TEST_P(CollectivesTest, allGather) {
               for (BlockShape shape : {BlockShape{1, 0}, {1, 1}, {1, 5000}, {7, 3}, {16, 4099}, {0, 5}, {1, 300000}}) {
                 auto communication = makeAllGather(transport, group, 0x30000, DType::f32, shape);
                 size_t block = shape.outer * shape.inner;
-                std::vector<float> wanted(n * block);
+                Buffer<float> wanted(n * block);
                 for (size_t member = 0; member < n; ++member) {
-                  std::vector<float> part = inputOf<float>(member, block, 0);
+                  Buffer<float> part = inputOf<float>(member, block, 0);
                   for (size_t row = 0; row < shape.outer; ++row)
                     for (size_t i = 0; i < shape.inner; ++i)
                       wanted[(row * n + member) * shape.inner + i] = part[row * shape.inner + i];
                 }
                 for (int round = 0; round < 3; ++round) {
-                  std::vector<float> input = inputOf<float>(group.self, block, 0), output(n * block);
+                  Buffer<float> input = inputOf<float>(group.self, block, 0), output(n * block);
                   float *from = input.data();
                   if (round == 2 && shape.outer == 1) { // in place: the input is this rank's block of the output
                     from = output.data() + group.self * block;
@@ -199,12 +202,12 @@ TEST_P(CollectivesTest, reduceScatter) {
               for (BlockShape shape : {BlockShape{1, 0}, {1, 1}, {1, 5000}, {7, 3}, {16, 4099}, {1, 300000}}) {
                 auto communication = makeReduceScatter(transport, group, 0x40000, DType::f64, shape);
                 size_t whole = shape.outer * n * shape.inner;
-                std::vector<double> sum = sumOf<double>(n, whole, 4), wanted(shape.outer * shape.inner);
+                Buffer<double> sum = sumOf<double>(n, whole, 4), wanted(shape.outer * shape.inner);
                 for (size_t row = 0; row < shape.outer; ++row)
                   for (size_t i = 0; i < shape.inner; ++i)
                     wanted[row * shape.inner + i] = sum[(row * n + group.self) * shape.inner + i];
                 for (int round = 0; round < 3; ++round) {
-                  std::vector<double> input = inputOf<double>(group.self, whole, 4), output(wanted.size());
+                  Buffer<double> input = inputOf<double>(group.self, whole, 4), output(wanted.size());
                   bool isInPlace = round == 1;
                   if (auto text = runOnce(*communication, input.data(), isInPlace ? input.data() : output.data());
                       !text.empty())
@@ -226,7 +229,7 @@ TEST_P(CollectivesTest, broadcastFromEveryRoot) {
                 for (size_t count : {0, 1, 4097, 700000}) {
                   auto communication = makeBroadcast(transport, group, 0x50000, DType::f32, count, root);
                   for (int round = 0; round < 2; ++round) {
-                    std::vector<float> data = inputOf<float>(group.self, count, 0), output(count);
+                    Buffer<float> data = inputOf<float>(group.self, count, 0), output(count);
                     bool isInPlace = round == 0;
                     auto text = runOnce(*communication, data.data(), isInPlace ? data.data() : output.data());
                     if (!text.empty())
@@ -246,8 +249,8 @@ TEST_P(CollectivesTest, restartsAHundredTimes) {
               auto direct = makeAllReduce(transport, group, 0x10000, DType::f32, 100, AllReduceRoute::direct);
               auto scattered = makeAllReduce(transport, group, 0x20000, DType::f32, 5000, AllReduceRoute::scattered);
               for (uint64_t round = 0; round < 100; ++round) {
-                std::vector<float> small = inputOf<float>(group.self, 100, round);
-                std::vector<float> large = inputOf<float>(group.self, 5000, round);
+                Buffer<float> small = inputOf<float>(group.self, 100, round);
+                Buffer<float> large = inputOf<float>(group.self, 5000, round);
                 direct->start(small.data(), small.data());
                 if (auto text = runOnce(*scattered, large.data(), large.data()); !text.empty())
                   return text;
@@ -269,7 +272,7 @@ TEST_P(CollectivesTest, sendAndReceiveAroundARing) {
               int64_t n = transport.numRanks(), next = (transport.rank() + 1) % n,
                       previous = (transport.rank() + n - 1) % n;
               for (size_t bytes : {0, 8, 100000}) {
-                std::vector<char> sent(bytes, char(transport.rank())), got(bytes, 'x');
+                Buffer<char> sent(bytes, char(transport.rank())), got(bytes, 'x');
                 auto send = makeSend(transport, next, 0x60000, bytes);
                 auto receive = makeReceive(transport, previous, 0x60000, bytes);
                 for (int round = 0; round < 3; ++round) {
@@ -277,7 +280,7 @@ TEST_P(CollectivesTest, sendAndReceiveAroundARing) {
                   auto text = runOnce(*receive, nullptr, got.data());
                   while (text.empty() && send->poll() == Progress::pending)
                     std::this_thread::yield();
-                  if (!text.empty() || got != std::vector<char>(bytes, char(previous)))
+                  if (!text.empty() || got != Buffer<char>(bytes, char(previous)))
                     return "round " + std::to_string(round) + ": " + text;
                 }
               }
@@ -285,37 +288,97 @@ TEST_P(CollectivesTest, sendAndReceiveAroundARing) {
             }));
 }
 
+class CollectiveFailures : public testing::TestWithParam<Kind> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, CollectiveFailures, testing::Values(Kind::inProcess, Kind::mappedThreads),
+                         [](const auto &info) { return nameOf(info.param); });
+
 // A collective that cannot end says for whom it waits, and one whose type has no sum says so.
-TEST(CollectiveFailures, nameTheRank) {
-  EXPECT_EQ("", runRanks(Kind::inProcess, 3, [](Transport &transport) -> std::string {
-              Group group = {{0, 1, 2}, size_t(transport.rank())};
-              float value = 1;
-              auto noSum = makeAllReduce(transport, group, 0x10000, DType::i1, 1);
-              noSum->start(&value, &value);
-              if (noSum->poll() != Progress::failed || noSum->failure().message().find("i1") == std::string::npos)
-                return "i1 was summed";
-              if (transport.rank() == 2)
-                return ""; // never comes
-              auto communication = makeAllReduce(transport, group, 0x20000, DType::f32, 1);
-              communication->start(&value, &value);
-              while (communication->poll() == Progress::pending && communication->waitsFor() != "rank 2")
-                std::this_thread::yield();
-              transport.cancelAll();
-              return "";
-            }));
+TEST_P(CollectiveFailures, nameTheRank) {
+  for (size_t count : {1, 100000})
+    EXPECT_EQ("", runRanks(GetParam(), 3, [count](Transport &transport) -> std::string {
+                Group group = {{0, 1, 2}, size_t(transport.rank())};
+                Buffer<float> data(count);
+                auto noSum = makeAllReduce(transport, group, 0x10000, DType::i1, count);
+                noSum->start(data.data(), data.data());
+                if (noSum->poll() != Progress::failed || noSum->failure().message().find("i1") == std::string::npos)
+                  return "i1 was summed";
+                if (transport.rank() == 2)
+                  return ""; // never comes
+                auto communication = makeAllReduce(transport, group, 0x20000, DType::f32, count);
+                communication->start(data.data(), data.data());
+                while (communication->poll() == Progress::pending && communication->waitsFor() != "rank 2")
+                  std::this_thread::yield();
+                transport.cancelAll();
+                return "";
+              }));
 }
 
 // A peer that disagrees on the size is a failure that names the rank and both sizes.
-TEST(CollectiveFailures, nameOtherSizes) {
-  EXPECT_EQ("", runRanks(Kind::inProcess, 2, [](Transport &transport) -> std::string {
+TEST_P(CollectiveFailures, nameOtherSizes) {
+  for (size_t count : {4, 100000})
+    EXPECT_EQ("", runRanks(GetParam(), 2, [count](Transport &transport) -> std::string {
+                Group group = {{0, 1}, size_t(transport.rank())};
+                size_t mine = transport.rank() == 0 ? count : count * 2, theirs = 3 * count - mine;
+                Buffer<float> data(mine);
+                auto communication = makeAllGather(transport, group, 0x10000, DType::f32, {1, mine / 2});
+                auto text = runOnce(*communication, data.data(), data.data());
+                auto wanted = fmt::format("found a message of {} bytes, expected {}", theirs * 2, mine * 2);
+                if (text.find(wanted) == std::string::npos)
+                  return "all-gather said: " + text;
+                communication = makeAllReduce(transport, group, 0x20000, DType::f32, mine);
+                text = runOnce(*communication, data.data(), data.data());
+                if (text.find("bytes, expected") == std::string::npos)
+                  return "all-reduce said: " + text;
+                if (transport.rank() == 0) {
+                  (void)runOnce(*makeSend(transport, 1, 0x30000, count * 4), data.data(), nullptr);
+                  return "";
+                }
+                text = runOnce(*makeReceive(transport, 0, 0x30000, count * 8), nullptr, data.data());
+                wanted = fmt::format("found a message of {} bytes, expected {}", count * 4, count * 8);
+                return text.find(wanted) == std::string::npos ? "the receive said: " + text : "";
+              }));
+}
+
+// Ranks that share memory refuse a buffer that does not lie in it, instead of having others write somewhere.
+TEST(MappedCollectives, refuseForeignBuffers) {
+  EXPECT_EQ("", runRanks(Kind::mappedThreads, 2, [](Transport &transport) -> std::string {
               Group group = {{0, 1}, size_t(transport.rank())};
-              std::vector<float> data(8);
-              auto communication = makeAllReduce(transport, group, 0x10000, DType::f32, transport.rank() == 0 ? 4 : 8);
-              auto text = runOnce(*communication, data.data(), data.data());
-              auto wanted = transport.rank() == 0 ? "found a message of 32 bytes, expected 16"
-                                                  : "found a message of 16 bytes, expected 32";
-              return text.find(wanted) == std::string::npos ? "said: " + text : "";
+              std::vector<float> foreign(5000);
+              auto text =
+                  runOnce(*makeAllReduce(transport, group, 0x10000, DType::f32, 5000), foreign.data(), foreign.data());
+              text += runOnce(*makeSend(transport, 1 - transport.rank(), 0x20000, 64), foreign.data(), nullptr);
+              size_t first = text.find("is not in the memory that it shares");
+              bool areBoth =
+                  first != std::string::npos && text.find("is not in the memory", first + 1) != std::string::npos;
+              return areBoth ? "" : "said: " + text;
             }));
+}
+
+// More messages are under way than the ring of a channel holds; each arrives, in order.
+TEST(MappedCollectives, manyMessagesUnderWay) {
+  for (Kind kind : {Kind::mappedThreads, Kind::mappedProcesses})
+    EXPECT_EQ("", runRanks(kind, 2, [](Transport &transport) -> std::string {
+                constexpr size_t count = 200;
+                Buffer<uint32_t> data(count);
+                std::vector<std::unique_ptr<Communication>> sends;
+                for (uint32_t i = 0; transport.rank() == 0 && i < count; ++i) {
+                  data[i] = i * 7;
+                  sends.push_back(makeSend(transport, 1, 0x10000, 4));
+                  sends.back()->start(&data[i], nullptr);
+                }
+                for (size_t numDone = 0; numDone < sends.size();) {
+                  numDone = 0;
+                  for (auto &send : sends)
+                    numDone += send->poll() == Progress::done;
+                  std::this_thread::yield();
+                }
+                for (uint32_t i = 0; transport.rank() == 1 && i < count; ++i) {
+                  auto text = runOnce(*makeReceive(transport, 0, 0x10000, 4), nullptr, &data[i]);
+                  if (!text.empty() || data[i] != i * 7)
+                    return fmt::format("message {} holds {}: {}", i, data[i], text);
+                }
+                return "";
+              }));
 }
 
 } // namespace

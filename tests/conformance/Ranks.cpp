@@ -3,6 +3,7 @@
 #include "tests/conformance/Ranks.h"
 
 #include "runtime/launch/LocalLauncher.h"
+#include "runtime/transport/HostMemory.h"
 #include "runtime/transport/InProcessTransport.h"
 #include "runtime/transport/UcxTransport.h"
 
@@ -14,10 +15,27 @@
 namespace dg::test {
 namespace {
 
+constexpr size_t sharedBytes = size_t(128) << 20;
+
+/// The host memory of the calling rank; handed out from one end to the other, and again from the start when all of it
+/// was given back.
+struct Pool {
+  HostMemory *memory = nullptr;
+  size_t used = 0, numLive = 0;
+};
+thread_local Pool pool;
+
+std::string runBody(const Body &body, Transport &transport) {
+  pool = {.memory = transport.hostMemory()};
+  std::string text = body(transport);
+  pool = {};
+  return text;
+}
+
 std::string runThreads(Kind kind, int64_t numRanks, const Body &body, uint32_t maxRequests) {
   std::vector<std::unique_ptr<Transport>> inProcess;
-  if (kind == Kind::inProcess)
-    inProcess = makeInProcessTransports(numRanks, maxRequests);
+  if (kind != Kind::ucxThreads)
+    inProcess = makeInProcessTransports(numRanks, maxRequests, kind == Kind::mappedThreads ? sharedBytes : 0);
   std::barrier meeting(numRanks);
   std::vector<std::string> slots(static_cast<size_t>(numRanks)), complaints(static_cast<size_t>(numRanks));
   auto rankMain = [&](size_t rank) {
@@ -29,17 +47,19 @@ std::string runThreads(Kind kind, int64_t numRanks, const Body &body, uint32_t m
       return all;
     };
     std::unique_ptr<Transport> transport;
-    if (kind == Kind::inProcess) {
+    if (kind != Kind::ucxThreads) {
       transport = std::move(inProcess[rank]);
     } else {
-      auto made = makeUcxTransport(int64_t(rank), numRanks, exchange, {.maxRequests = maxRequests});
+      UcxOptions options;
+      options.maxRequests = maxRequests;
+      auto made = makeUcxTransport(int64_t(rank), numRanks, exchange, options);
       if (!made) {
         complaints[rank] = made.status().message();
         std::abort(); // the others would wait for ever
       }
       transport = std::move(*made);
     }
-    complaints[rank] = body(*transport);
+    complaints[rank] = runBody(body, *transport);
     meeting.arrive_and_wait();
   };
   std::vector<std::thread> threads;
@@ -54,7 +74,7 @@ std::string runThreads(Kind kind, int64_t numRanks, const Body &body, uint32_t m
   return all;
 }
 
-std::string runProcesses(int64_t numRanks, const Body &body, uint32_t maxRequests) {
+std::string runProcesses(Kind kind, int64_t numRanks, const Body &body, uint32_t maxRequests) {
   std::string complaint;
   LaunchOptions options;
   options.tool = "conformance";
@@ -62,12 +82,20 @@ std::string runProcesses(int64_t numRanks, const Body &body, uint32_t maxRequest
   options.onFailure = [&](const RankFailure &failure) { complaint = failure.text; };
   int code = launchLocal(options, [&](RankContext &context) {
     auto deadline = deadlineIn(std::chrono::minutes(1));
-    auto made = makeUcxTransport(context.rank(), numRanks,
-                                 [&](const std::string &mine) { return context.allGather(mine, deadline); },
-                                 {.maxRequests = maxRequests});
+    UcxOptions ucx;
+    ucx.maxRequests = maxRequests;
+    ucx.spansHosts = kind == Kind::tcpProcesses || kind == Kind::twoHosts;
+    if (kind == Kind::mappedProcesses || kind == Kind::twoHosts)
+      ucx.sharedBytes = sharedBytes;
+    if (kind == Kind::tcpProcesses)
+      ucx.hostId = std::to_string(context.rank());
+    if (kind == Kind::twoHosts)
+      ucx.hostId = context.rank() < (numRanks + 1) / 2 ? "first" : "second";
+    auto made = makeUcxTransport(
+        context.rank(), numRanks, [&](const std::string &mine) { return context.allGather(mine, deadline); }, ucx);
     Status status = made.status();
     if (made) {
-      if (std::string text = body(**made); !text.empty())
+      if (std::string text = runBody(body, **made); !text.empty())
         status = Status::error(ErrorKind::runFailed, "{}", text);
     }
     context.reportFailure(status);
@@ -84,17 +112,44 @@ const char *nameOf(Kind kind) {
   switch (kind) {
   case Kind::inProcess:
     return "inProcess";
+  case Kind::mappedThreads:
+    return "mappedThreads";
   case Kind::ucxThreads:
     return "ucxThreads";
   case Kind::ucxProcesses:
     return "ucxProcesses";
+  case Kind::mappedProcesses:
+    return "mappedProcesses";
+  case Kind::tcpProcesses:
+    return "tcpProcesses";
+  case Kind::twoHosts:
+    return "twoHosts";
   }
   return "?";
 }
 
 std::string runRanks(Kind kind, int64_t numRanks, const Body &body, uint32_t maxRequests) {
-  return kind == Kind::ucxProcesses ? runProcesses(numRanks, body, maxRequests)
-                                    : runThreads(kind, numRanks, body, maxRequests);
+  bool areThreads = kind == Kind::inProcess || kind == Kind::mappedThreads || kind == Kind::ucxThreads;
+  return areThreads ? runThreads(kind, numRanks, body, maxRequests) : runProcesses(kind, numRanks, body, maxRequests);
+}
+
+void *takeMemory(size_t bytes) {
+  if (!pool.memory)
+    return ::operator new(bytes);
+  if (pool.numLive++ == 0)
+    pool.used = 0;
+  size_t begin = pool.used;
+  pool.used = (begin + bytes + 63) / 64 * 64;
+  if (pool.used > pool.memory->bytes())
+    throw std::bad_alloc();
+  return pool.memory->data() + begin;
+}
+
+void giveMemoryBack(void *pointer) {
+  if (pool.memory)
+    --pool.numLive;
+  else
+    ::operator delete(pointer);
 }
 
 std::string await(Transport &transport, Transport::Request request) {

@@ -18,7 +18,8 @@ using namespace dg::test;
 namespace {
 
 class TransportTest : public testing::TestWithParam<Kind> {};
-INSTANTIATE_TEST_SUITE_P(Kinds, TransportTest, testing::Values(Kind::inProcess, Kind::ucxThreads, Kind::ucxProcesses),
+INSTANTIATE_TEST_SUITE_P(Kinds, TransportTest,
+                         testing::Values(Kind::inProcess, Kind::ucxThreads, Kind::ucxProcesses, Kind::tcpProcesses),
                          [](const auto &info) { return nameOf(info.param); });
 
 /// Bytes that tell sender, message and position apart.

@@ -38,22 +38,26 @@ test::TableLibrary testLibrary() {
   return test::TableLibrary({{"times_three", timesThree}, {"plus_one", plusOne}, {"accumulate", accumulate}});
 }
 
-/// Runs `body(executor, rank)` for every rank of the plan, each in its own thread.
+/// Runs `body(executor, rank)` for every rank of the plan, each in its own thread: once with messages between them,
+/// once with arenas that all see.
 void runRanks(const plan::Plan &plan, uint32_t threads, const std::function<void(Executor &, int64_t)> &body) {
   test::TableLibrary library = testLibrary();
-  auto transports = makeInProcessTransports(plan.mesh.numRanks());
-  std::vector<std::thread> ranks;
-  for (int64_t rank = 0; rank < plan.mesh.numRanks(); ++rank)
-    ranks.emplace_back([&, rank] {
-      ExecutorOptions options;
-      options.threads = threads;
-      auto executor =
-          Executor::create(plan, plan.mesh.coordinatesOf(rank), library, transports[size_t(rank)].get(), options);
-      ASSERT_TRUE(executor) << executor.status().message();
-      body(**executor, rank);
-    });
-  for (std::thread &rank : ranks)
-    rank.join();
+  for (size_t sharedBytes : {size_t(0), size_t(1) << 20}) {
+    auto transports = makeInProcessTransports(plan.mesh.numRanks(), 1024, sharedBytes);
+    std::vector<std::thread> ranks;
+    for (int64_t rank = 0; rank < plan.mesh.numRanks(); ++rank)
+      ranks.emplace_back([&, rank] {
+        Transport &transport = *transports[size_t(rank)];
+        ASSERT_EQ(transport.hostMemory() != nullptr, sharedBytes > 0);
+        ExecutorOptions options;
+        options.threads = threads;
+        auto executor = Executor::create(plan, plan.mesh.coordinatesOf(rank), library, &transport, options);
+        ASSERT_TRUE(executor) << executor.status().message();
+        body(**executor, rank);
+      });
+    for (std::thread &rank : ranks)
+      rank.join();
+  }
 }
 
 class RanksTest : public testing::TestWithParam<uint32_t> {};
@@ -225,25 +229,27 @@ TEST_P(RanksTest, deadlineNamesWhoWaitsForWhom) {
   maker.plan.tasks[reduce].source = "mlp.mlir:4:8";
   maker.addFinish(chunk, reduce);
   maker.addAction(chunk, 2);
-  auto transports = makeInProcessTransports(2);
-  test::TableLibrary library = testLibrary();
-  ProgressLine line{};
-  ExecutorOptions options;
-  options.threads = GetParam();
-  options.timeout = std::chrono::milliseconds(100);
-  options.progress = &line;
-  auto executor = Executor::create(maker.plan, {0, 1, 0}, library, transports[1].get(), options);
-  ASSERT_TRUE(executor) << executor.status().message();
-  Status status = (*executor)->runStep(0, test::scalarsOf(17));
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.kind(), ErrorKind::runFailed);
-  EXPECT_EQ(
-      status.message(),
-      "rank 1 waited 0.1 s for rank 0 in 'grad fc1.weight/all_reduce' (dg.all_reduce, mlp.mlir:4:8), step 17, "
-      "micro-batch 2: no answer before the deadline; rank 0 has stopped, or needs longer than that for its part of "
-      "the step");
-  EXPECT_EQ(line.waitingFor.load(), 1);
-  EXPECT_EQ((*executor)->runStep(0, test::scalarsOf(18)).message(), status.message());
+  for (size_t sharedBytes : {size_t(0), size_t(1) << 20}) {
+    auto transports = makeInProcessTransports(2, 1024, sharedBytes);
+    test::TableLibrary library = testLibrary();
+    ProgressLine line{};
+    ExecutorOptions options;
+    options.threads = GetParam();
+    options.timeout = std::chrono::milliseconds(100);
+    options.progress = &line;
+    auto executor = Executor::create(maker.plan, {0, 1, 0}, library, transports[1].get(), options);
+    ASSERT_TRUE(executor) << executor.status().message();
+    Status status = (*executor)->runStep(0, test::scalarsOf(17));
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.kind(), ErrorKind::runFailed);
+    EXPECT_EQ(
+        status.message(),
+        "rank 1 waited 0.1 s for rank 0 in 'grad fc1.weight/all_reduce' (dg.all_reduce, mlp.mlir:4:8), step 17, "
+        "micro-batch 2: no answer before the deadline; rank 0 has stopped, or needs longer than that for its part of "
+        "the step");
+    EXPECT_EQ(line.waitingFor.load(), 1);
+    EXPECT_EQ((*executor)->runStep(0, test::scalarsOf(18)).message(), status.message());
+  }
 }
 
 /// A transport whose messages all fail, as when the peer's process is gone.

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// All-reduce over mapped arenas by two ways with the same bits. Small: everyone puts a copy where all can read it and
+// sums all copies, which takes one meeting. Large: everyone sums its piece of all buffers in place and writes it to
+// all, which takes two, but each element is added once and moved no further than it must.
+#include "runtime/transport/MappedCommunication.h"
+
+#include "runtime/transport/Exchange.h"
+#include "runtime/transport/SumInOrder.h"
+
+#include <cassert>
+#include <cstring>
+
+namespace dg::detail {
+namespace {
+
+Status noSum(plan::DType type) {
+  return Status::error(ErrorKind::runFailed, "all-reduce of {}: this type has no sum", plan::nameOf(type));
+}
+
+class LargeAllReduce final : public MappedCommunication {
+public:
+  LargeAllReduce(HostMemory &memory, const Group &group, uint64_t tag, plan::DType type, size_t count)
+      : MappedCommunication(memory, group, tag, count * size_t(plan::sizeOf(type)), count * size_t(plan::sizeOf(type))),
+        sum(sumInOrderFor(type)), elementBytes(size_t(plan::sizeOf(type))),
+        own(pieceOf(count, group.ranks.size(), group.self)), inputs(size()), outputs(size()) {
+    if (!sum)
+      fail(noSum(type));
+  }
+
+private:
+  void doPart() override {
+    for (size_t member = 0; member < size(); ++member) {
+      inputs[member] = inputOf(member) + own.begin * elementBytes;
+      outputs[member] = outputOf(member) + own.begin * elementBytes;
+    }
+    sum(outputs.data(), size(), inputs.data(), size(), own.count);
+  }
+
+  const SumInOrder sum;
+  const size_t elementBytes;
+  const Piece own;
+  std::vector<const void *> inputs;
+  std::vector<void *> outputs;
+};
+
+/// What a rank offers of a round; two of them lie in the heap of a line.
+struct Copy {
+  uint64_t bytes;
+  alignas(64) std::byte data[smallAllReduceBytes];
+};
+static_assert(2 * sizeof(Copy) <= HostMemory::heapBytesOfLine);
+
+/// A rank writes over its copy of round r in round r + 2. It begins that when all have posted r + 1, that is, after all
+/// have read the copies of r: two copies are enough, and nobody needs to say that it has read.
+class SmallAllReduce final : public Communication {
+public:
+  SmallAllReduce(HostMemory &memory, Group members, uint64_t key, plan::DType type, size_t elements)
+      : memory(memory), group(std::move(members)), key(key), sum(sumInOrderFor(type)), count(elements),
+        bytes(elements * size_t(plan::sizeOf(type))), lines(group.ranks.size()), copies(group.ranks.size()),
+        inputs(group.ranks.size()) {
+    HostLine *own = lines[group.self] = memory.takeLine(key);
+    if (!sum)
+      fail(noSum(type));
+    else if (!own)
+      fail(noLineLeft(memory));
+    else
+      copies[group.self] = reinterpret_cast<Copy *>(memory.heapOf(memory.rank(), *own));
+  }
+
+  void start(void *input, void *output) override {
+    assert(state != Progress::pending && "a communication is started again before it is done");
+    if (state == Progress::failed)
+      return;
+    to = output;
+    HostLine &own = *lines[group.self];
+    round = own.posted.load(std::memory_order_relaxed) + 1;
+    Copy &mine = copies[group.self][round % 2];
+    mine.bytes = bytes;
+    if (bytes > 0)
+      std::memcpy(mine.data, input, bytes);
+    own.posted.store(round, std::memory_order_release);
+    // Another way of this key may follow, which counts both.
+    own.passed.store(round, std::memory_order_release);
+    waiting = 0;
+    state = Progress::pending;
+  }
+
+  Progress poll() override {
+    if (state != Progress::pending)
+      return state;
+    for (; waiting < lines.size(); ++waiting)
+      if (!hasPosted(waiting))
+        return state;
+    for (size_t member = 0; member < lines.size(); ++member) {
+      const Copy &copy = copies[member][round % 2];
+      if (copy.bytes != bytes) {
+        fail(otherSize(memory, group.ranks[member], key, copy.bytes, bytes));
+        return state;
+      }
+      inputs[member] = copy.data;
+    }
+    sum(&to, 1, inputs.data(), inputs.size(), count);
+    return state = Progress::done;
+  }
+
+  std::string waitsFor() const override {
+    return waiting < lines.size() ? fmt::format("rank {}", group.ranks[waiting]) : "no one";
+  }
+  Status failure() const override { return failed; }
+
+private:
+  void fail(Status status) {
+    failed = std::move(status);
+    state = Progress::failed;
+  }
+
+  bool hasPosted(size_t member) {
+    HostLine *&line = lines[member];
+    if (!line) {
+      line = memory.findLine(group.ranks[member], key);
+      if (!line)
+        return false;
+      copies[member] = reinterpret_cast<Copy *>(memory.heapOf(group.ranks[member], *line));
+    }
+    return line->posted.load(std::memory_order_acquire) >= round;
+  }
+
+  HostMemory &memory;
+  const Group group;
+  const uint64_t key;
+  const SumInOrder sum;
+  const size_t count, bytes;
+  std::vector<HostLine *> lines;
+  std::vector<Copy *> copies; ///< of a member, for even and odd rounds
+  std::vector<const void *> inputs;
+  void *to = nullptr;
+  uint64_t round = 0;
+  size_t waiting = 0;
+  Progress state = Progress::done;
+  Status failed = Status::ok();
+};
+
+} // namespace
+
+std::unique_ptr<Communication> makeMappedAllReduce(HostMemory &memory, const Group &group, uint64_t tag,
+                                                   plan::DType type, size_t count) {
+  if (count * size_t(plan::sizeOf(type)) <= smallAllReduceBytes)
+    return std::make_unique<SmallAllReduce>(memory, group, tag, type, count);
+  return std::make_unique<LargeAllReduce>(memory, group, tag, type, count);
+}
+
+} // namespace dg::detail
