@@ -72,11 +72,12 @@ private:
       for (const Action &action : program.actions[stage]) {
         double startUs = reached[stage], last = startUs;
         for (TaskId id : plan.chunks[action.chunk].tasks) {
-          // Tasks without a time of their own (receive, finish) hold their buffer from the start of their action.
-          auto found = times.find({id, action.microbatch});
+          const Task &task = plan.tasks[id];
+          // A receive has no time of its own: its buffer is held from the start of the action. A finish touches what
+          // its communication did, when that is over.
+          auto found = times.find({task.kind == TaskKind::finish ? task.finishes : id, action.microbatch});
           auto [from, to] = found == times.end() ? std::pair(startUs, startUs) : found->second;
           last = std::max(last, to);
-          const Task &task = plan.tasks[id];
           for (const std::vector<ValueId> *list : {&task.buffers, &task.reads, &task.writes})
             for (ValueId value : *list)
               touch(value, action.microbatch, from, to);

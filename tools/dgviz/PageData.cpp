@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <tuple>
 
 namespace dg::viz {
 
@@ -91,12 +93,23 @@ Json timelineJson(const Plan &plan, const Timeline &timeline) {
   bool isCut = timeline.events.size() > maxEvents;
   Json tasks = Json::array(), microbatches = Json::array(), rows = Json::array(), lanes = Json::array();
   Json starts = Json::array(), lengths = Json::array(), critical = Json::array();
-  std::map<std::tuple<uint32_t, ChunkId, uint32_t>, std::pair<double, double>> bars;
+  using Instance = std::tuple<uint32_t, ChunkId, uint32_t>; // row, chunk, micro-batch
+  std::map<Instance, std::pair<double, double>> bars;
+  // A pass is as long as it computes: its sends may go on beside the next one.
+  for (bool computes : {true, false}) {
+    std::set<Instance> known;
+    for (const auto &[instance, span] : bars)
+      known.insert(instance);
+    for (const TimelineEvent &event : timeline.events) {
+      Instance instance = {event.row, chunkOf[event.task], event.microbatch};
+      if ((event.lane + 1 < timeline.numLanes) != computes || known.contains(instance))
+        continue;
+      auto [bar, isNew] = bars.try_emplace(instance, std::pair(event.startUs, event.endUs));
+      bar->second.second = std::max(bar->second.second, event.endUs);
+    }
+  }
   size_t kept = 0;
   for (const TimelineEvent &event : timeline.events) {
-    auto [bar, isNew] =
-        bars.try_emplace({event.row, chunkOf[event.task], event.microbatch}, std::pair(event.startUs, event.endUs));
-    bar->second.second = std::max(bar->second.second, event.endUs);
     if (isCut && (event.microbatch != 0 || kept >= maxEvents))
       continue;
     ++kept;

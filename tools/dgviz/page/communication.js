@@ -23,11 +23,11 @@ function showMatrix(host) {
     for (let to = 0; to < n; ++to) {
       const value = values[from * n + to], rect = draw(svg, 'rect', { x: left + to * cell, y: 42 + from * cell, width: cell - 1, height: cell - 1, rx: 2, class: 'cell', 'data-from': from, 'data-to': to, 'data-value': value });
       if (value > 0) rect.style.fill = costColour(value / most);
-      if (value > 0 && cell > 52) draw(svg, 'text', { x: left + to * cell + cell / 2, y: 42 + from * cell + cell / 2 + 4, 'text-anchor': 'middle', class: value / most > 0.3 ? 'on-dark' : 'on-light' }, textOf(value).replace(/\.\d+/, (d) => d.slice(0, 2)));
+      if (value > 0 && cell > 52) draw(svg, 'text', { x: left + to * cell + cell / 2, y: 42 + from * cell + cell / 2 + 4, 'text-anchor': 'middle', class: (value / most > 0.3) === (root.dataset.theme !== 'dark') ? 'on-dark' : 'on-light' }, textOf(value).replace(/\.\d+/, (d) => d.slice(0, 2)));
       if (value > 0) rect.addEventListener('pointermove', (event) => showTip(event, ['rank ' + label(from) + ' → rank ' + label(to), bytesText(c.bytes[from * n + to]) + ' a step', timeText(c.time_us[from * n + to]) + ' in ops of the two, predicted']));
     }
   svg.addEventListener('pointerleave', hideTip);
-  put(host, 'div', { class: 'muted words' }, 'A row sends, a column receives; dark is ' + textOf(most) + '. Sums go both ways: a rank gives its part of each tensor and takes back the result.');
+  put(host, 'div', { class: 'muted words' }, 'A row sends, a column receives; the strongest colour is ' + textOf(most) + '. Sums go both ways: a rank gives its part of each tensor and takes back the result.');
 }
 function showCommunication() {
   const host = byId('view-communication'), c = program().communication;

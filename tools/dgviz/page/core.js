@@ -1,5 +1,6 @@
 // Elements, tips and tables. Everything from the plan is inserted with textContent or as a number: nothing of it is ever
 // parsed as HTML.
+const root = document.documentElement;
 const byId = (id) => document.getElementById(id);
 const plan = JSON.parse(byId('plan-data').textContent);
 const view = JSON.parse(byId('view-data').textContent);
@@ -117,4 +118,4 @@ const workNames = ['forward', 'input gradient', 'weight gradient', 'update', 'co
 const workColours = ['#56b4e9', '#cc79a7', '#e69f00', '#8a93a0', '#009e73', '#c3c9d1'];
 const holdingNames = ['parameters', 'optimizer', 'activations', 'gradients', 'buffers'];
 const holdingColours = ['#0072b2', '#56b4e9', '#e69f00', '#cc79a7', '#8a93a0'];
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();

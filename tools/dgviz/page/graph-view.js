@@ -67,7 +67,9 @@ class GraphView {
       const { graph } = this.tree, from = line.from.node, to = line.to.node;
       const saved = graph.phases[from] === 1 && graph.phases[to] === 2 && !line.route;
       const crosses = line.route !== '';
-      const element = draw(lines, 'path', { d: pathOf(line), class: 'edge' + (crosses ? ' crosses' : '') + (saved ? ' saved' : ''), 'marker-end': crosses ? this['arrow-crosses'] : this.arrow });
+      // Dashes and arrows of hundreds of long lines take most of the time of a frame.
+      const plain = saved && level.lines.length > 120;
+      const element = draw(lines, 'path', { d: pathOf(line), class: 'edge' + (crosses ? ' crosses' : '') + (saved ? ' saved' : '') + (plain ? ' plain' : ''), 'marker-end': plain ? 'none' : crosses ? this['arrow-crosses'] : this.arrow });
       draw(element, 'title', {}, graph.titles[from] + ' → ' + graph.titles[to] + (line.bytes ? ': ' + bytesText(line.bytes) : '') + (line.values > 1 ? ' in ' + line.values + ' values' : '') + (line.route ? ', ' + line.route : ''));
       this.lines.push({ element, from, to, arrow: element.getAttribute('marker-end') });
       if (crosses && level.lines.length < 260) {
@@ -261,8 +263,9 @@ let colourMode = 'stage';
 const fusionOf = (op) => op.op === 'dg.fused' ? 'fused' : op.kind === 'kernel' ? 'one op' : 'moves data';
 const keyNames = { devices: (op) => cutOf(op), precision: (op) => outputOf(op) ? outputOf(op).dtype : 'none', fusion: fusionOf };
 function graphView() { if (!shownGraph) showGraph(); return shownGraph; }
+/** The stronger, the further from the ground: dark on a light page, light on a dark one. */
 function costColour(share) {
-  const from = [225, 236, 244], to = [0, 70, 130], t = Math.sqrt(clamp(share, 0, 1));
+  const [from, to] = root.dataset.theme === 'dark' ? [[38, 52, 66], [140, 205, 250]] : [[225, 236, 244], [0, 70, 130]], t = Math.sqrt(clamp(share, 0, 1));
   return 'rgb(' + from.map((c, i) => Math.round(c + (to[i] - c) * t)).join(',') + ')';
 }
 function showGraph() {
@@ -292,7 +295,7 @@ function showGraph() {
   const timeOf = (us) => us > 0 ? timeText(us) : '';
   const describe = (id) => {
     const op = plan.ops[id];
-    const parts = isCommunication(op) ? ['⇄ ' + op.kind + (op.axis ? ' · ' + op.axis : ' · pipe'), bytesText(plan.values[(op.buffers || [0])[0]].bytes)] : [(op.op || op.kind).replace('dg.', ''), op.flops ? countText(op.flops) + 'FLOP' : '', timeOf(predictedUs(id))];
+    const parts = isCommunication(op) ? ['⇄ ' + op.kind + (op.axis ? ' · ' + op.axis : ' · pipe'), bytesText(plan.values[(op.buffers || [0])[0]].bytes)] : [(op.op || op.kind).replace('dg.', ''), op.flops ? flopText(op.flops) : '', timeOf(predictedUs(id))];
     return { sub: parts.filter(Boolean).join(' · '), colour: colourOf([id]), isCommunication: isCommunication(op), tip: op.name + ' (' + phaseOf(id) + ', stage ' + op.stage + ')' };
   };
   const describeGroup = (items, node) => {

@@ -72,10 +72,10 @@ addEventListener('keydown', (event) => {
 });
 
 // ---- Theme, size, print ----
-const root = document.documentElement;
 function setTheme(theme) {
   root.dataset.theme = theme;
   if (timeline) timeline.paint();
+  if (made.delete('communication') && state.view === 'communication') showView('communication');
 }
 setTheme(matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
 byId('theme').addEventListener('click', () => setTheme(root.dataset.theme === 'dark' ? 'light' : 'dark'));

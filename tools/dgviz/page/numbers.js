@@ -6,6 +6,7 @@ function scaled(value, step, units, digits) {
 }
 const bytesText = (n) => scaled(n, 1024, [' B', ' KiB', ' MiB', ' GiB', ' TiB', ' PiB'], 2);
 const countText = (n) => scaled(n, 1000, ['', ' k', ' M', ' G', ' T', ' P'], 2);
+const flopText = (n) => scaled(n, 1000, [' FLOP', ' kFLOP', ' MFLOP', ' GFLOP', ' TFLOP', ' PFLOP'], 2);
 const timeText = (us) => Math.abs(us) < 1000 ? us.toFixed(1) + ' µs' : Math.abs(us) < 1e6 ? (us / 1e3).toFixed(2) + ' ms' : (us / 1e6).toFixed(2) + ' s';
 const percent = (x) => (x * 100).toFixed(1) + ' %';
 const shorten = (text, length) => text.length > length ? text.slice(0, length - 1) + '…' : text;

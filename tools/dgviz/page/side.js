@@ -98,7 +98,7 @@ function showOp(id) {
   details(side, [
     ['op', op.op, true], ['kind', op.kind], ['source', op.source, true], ['kernel', op.kernel, true],
     ['tiles', op.kind === 'kernel' ? String(op.tiles ?? 1) : ''],
-    ['arithmetic', op.flops ? countText(op.flops) + 'FLOP' : ''], ['memory moved', op.bytes ? bytesText(op.bytes) : ''],
+    ['arithmetic', op.flops ? flopText(op.flops) : ''], ['memory moved', op.bytes ? bytesText(op.bytes) : ''],
     ...timeRows(here),
     ['axis', op.axis], ['peer stage', op.kind === 'send' || op.kind === 'receive' ? String(op.peer_stage ?? 0) : ''],
     ['channel', op.kind === 'send' || op.kind === 'receive' ? String(op.channel ?? 0) : ''],
@@ -132,7 +132,7 @@ function showGroup(tree, node, graphOf) {
   button(actions, graphOf.isOpen(node) ? 'collapse' : 'expand', 'Enter', () => { graphOf.toggle(node); showGroup(tree, node, graphOf); });
   if (!isPlan) { details(side, [['ops', String(items.length)]]); return; }
   const sum = (f) => items.reduce((total, id) => total + Math.max(0, f(id)), 0);
-  details(side, [['ops', String(items.length)], ['arithmetic', countText(sum((id) => plan.ops[id].flops || 0)) + 'FLOP'],
+  details(side, [['ops', String(items.length)], ['arithmetic', flopText(sum((id) => plan.ops[id].flops || 0))],
     ['memory moved', bytesText(sum((id) => plan.ops[id].bytes || 0))], ['predicted', timeText(sum(predictedUs))],
     ['measured', view.trace ? timeText(sum(measuredUs)) : '']]);
   put(side, 'div', { class: 'muted' }, 'sums over the ops, of one micro-batch on one rank');

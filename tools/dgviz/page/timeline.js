@@ -44,6 +44,7 @@ class TimelineView {
       const lists = Array.from({ length: numRows }, () => []), bars = Array.from({ length: numRows }, () => []);
       if (!t) return { lists, bars };
       for (let i = 0; i < t.tasks.length; ++i) lists[t.row[i]].push(i);
+      t.longest = t.lengths.reduce((most, length) => Math.max(most, length), 0);
       for (const [row, chunk, microbatch, start, end] of t.bars) bars[row].push({ row, chunk, microbatch, start, end });
       return { lists, bars };
     };
@@ -65,7 +66,23 @@ class TimelineView {
     this.paint();
   }
   x(us, kind) { return this.left + (us / Math.max(this.totalOf(kind), 1e-9) - this.from) / (this.to - this.from) * (this.width - this.left - 6); }
+  /** Paints with the next frame, once, however often it is asked for. */
+  repaint() {
+    if (this.waits) return;
+    this.waits = true;
+    requestAnimationFrame(() => { this.waits = false; this.paint(); });
+  }
+  /** The first event of a list, by starts, that may reach into what is shown. */
+  firstShown(t, list, kind) {
+    const from = this.from * this.totalOf(kind) - t.longest;
+    let low = 0, high = list.length;
+    while (low < high) { const middle = (low + high) >> 1; if (t.starts[list[middle]] < from) low = middle + 1; else high = middle; }
+    return low;
+  }
   paint() {
+    this.ink = css('--text');
+    this.paper = css('--surface');
+    this.gap = css('--ground');
     const c = this.canvas.getContext('2d');
     c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     c.clearRect(0, 0, this.width, this.height);
@@ -112,19 +129,21 @@ class TimelineView {
     const right = this.width - 6;
     const pieces = lists[index];
     // Many ops on one pixel are one stroke: what was painted there is not painted again.
-    const reached = new Float64Array(t.lanes).fill(-1);
-    for (const i of pieces) {
-      const start = t.starts[i], x0 = Math.max(this.left, this.x(start, band.kind)), x1 = Math.min(right, this.x(start + t.lengths[i], band.kind));
-      if (x1 < this.left || x0 > right) continue;
-      const lane = t.lane[i], isComm = lane === last;
-      if (x1 - x0 < 0.5 && reached[lane] >= x1 && !t.critical[i]) continue;
+    const reached = new Float64Array(t.lanes).fill(-1), underlined = new Float64Array(t.lanes).fill(-1);
+    const scale = (right - this.left) / Math.max(this.totalOf(band.kind), 1e-9) / (this.to - this.from), shift = this.x(0, band.kind);
+    for (let at = this.firstShown(t, pieces, band.kind); at < pieces.length; ++at) {
+      const i = pieces[at], x0 = Math.max(this.left, shift + t.starts[i] * scale), x1 = Math.min(right, shift + (t.starts[i] + t.lengths[i]) * scale);
+      if (x0 > right) break;
+      if (x1 < this.left) continue;
+      const lane = t.lane[i], isComm = lane === last, isCritical = t.critical[i] && underlined[lane] < x1;
+      if (x1 - x0 < 0.5 && reached[lane] >= x1 && !isCritical) continue;
       reached[lane] = Math.max(reached[lane], x0 + 0.5);
       const y = isComm ? band.y + band.height - lanesOf.communication : band.y + 1 + Math.min(lane, band.lanes - 1) * laneHeight;
       const h = isComm ? lanesOf.communication - 1 : laneHeight - 1, w = Math.max(x1 - x0 - (x1 - x0 > 4 ? 0.6 : 0), 0.6);
       c.globalAlpha = this.onlyCritical && !t.critical[i] ? 0.22 : 1;
       c.fillStyle = isComm || plan.ops[t.tasks[i]].kind !== 'finish' ? workColours[view.ops.work[t.tasks[i]]] : waitColour;
       c.fillRect(x0, y, w, h);
-      if (t.critical[i]) { c.fillStyle = css('--text'); c.fillRect(x0, y + h - 2, Math.max(w, 1), 2); }
+      if (isCritical) { c.fillStyle = this.ink; c.fillRect(x0, y + h - 2, Math.max(w, 1), 2); underlined[lane] = x0 + Math.max(w, 1); }
       if (w > 6) this.drawn.push({ x0, x1, y, h, i, kind: band.kind });
       if (w > 46 && !isComm && this.to - this.from < namesBelow) { c.fillStyle = '#10151a'; c.textAlign = 'left'; c.fillText(shorten(plan.ops[t.tasks[i]].name, Math.floor(w / 6.3)), x0 + 4, y + h / 2); }
     }
@@ -136,14 +155,14 @@ class TimelineView {
       const x0 = Math.max(this.left, this.x(bar.start, band.kind)), x1 = Math.min(right, this.x(bar.end, band.kind)), phase = plan.stages[bar.chunk].phase;
       if (x1 - x0 < 4) continue;
       this.drawn.push({ x0, x1, y: band.y, h: band.height, bar, kind: band.kind });
-      c.strokeStyle = css('--ground');
+      c.strokeStyle = this.gap;
       c.strokeRect(x0, band.y + 0.5, x1 - x0, band.height - 1);
       if (x1 - x0 < 11 || (phase !== 'forward' && phase !== 'backward') || this.to - this.from < namesBelow) continue;
-      c.fillStyle = css('--surface');
+      c.fillStyle = this.paper;
       c.globalAlpha = 0.82;
       c.fillRect((x0 + x1) / 2 - 7, band.y + 3, 14, 13);
       c.globalAlpha = 1;
-      c.fillStyle = css('--text');
+      c.fillStyle = this.ink;
       c.fillText(String(bar.microbatch), (x0 + x1) / 2, band.y + 10);
     }
   }
@@ -170,18 +189,17 @@ class TimelineView {
     const inside = (piece) => x >= piece.x0 && x <= piece.x1 && y >= piece.y && y <= piece.y + piece.h;
     return this.drawn.find((piece) => piece.bar === undefined && inside(piece)) || this.drawn.find(inside);
   }
-  shift(share) { const width = this.to - this.from; this.from = clamp(this.from + share * width, 0, 1 - width); this.to = this.from + width; this.paint(); }
+  shift(share) { const width = this.to - this.from; this.from = clamp(this.from + share * width, 0, 1 - width); this.to = this.from + width; this.repaint(); }
   zoom(factor, share) {
     const at = this.from + (this.to - this.from) * share, width = clamp((this.to - this.from) * factor, 1e-5, 1);
     this.from = clamp(at - width * share, 0, 1 - width);
     this.to = this.from + width;
-    this.paint();
+    this.repaint();
   }
   all() { this.from = 0; this.to = 1; this.paint(); }
   listen() {
     const share = (event) => clamp((event.clientX - this.canvas.getBoundingClientRect().left - this.left) / (this.width - this.left - 6), 0, 1);
-    let drag = null, waiting = false;
-    const later = (action) => { if (waiting) return; waiting = true; requestAnimationFrame(() => { waiting = false; action(); }); };
+    let drag = null;
     this.canvas.addEventListener('wheel', (event) => {
       if (!event.ctrlKey && !event.metaKey && !event.shiftKey && Math.abs(event.deltaX) < Math.abs(event.deltaY) && document.activeElement !== this.canvas) return;
       event.preventDefault();
@@ -195,7 +213,7 @@ class TimelineView {
         if (Math.abs(moved) > 3) drag.moved = true;
         if (!drag.moved) return;
         drag.x = event.clientX;
-        later(() => this.shift(moved / (this.width - this.left)));
+        this.shift(moved / (this.width - this.left));
         return;
       }
       const piece = this.hit(event);

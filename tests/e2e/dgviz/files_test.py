@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proves what dgviz writes and answers without a browser: files that other tools read, the page on loopback, refusals of broken and
+foreign files, and that the phases which dgc keeps add up."""
+import csv
+import http.client
+import io
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree
+import zipfile
+
+import jobs
+
+
+class FilesTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="dg-dgviz-")
+        cls.job = jobs.lenet(cls.folder.name, "lenet.dgx", "--mesh", "data=2,pipe=2", "--save-phases")
+        cls.plan = jobs.plan_of(cls.job)
+        cls.ops = jobs.drawn_ops(cls.plan, "train")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def export(self, kind):
+        return jobs.run("dgviz", self.job, "--export", kind, "-o", "-")
+
+    def test_csv_has_a_line_for_each_op(self):
+        rows = list(csv.DictReader(io.StringIO(self.export("csv"))))
+        train = {int(row["id"]): row for row in rows if row["program"] == "train"}
+        self.assertEqual(sorted(train), sorted(self.ops))
+        for number, row in train.items():
+            op = self.plan["ops"][number]
+            self.assertEqual((row["name"], row["kind"], int(row["stage"]), float(row["flops"])), (op["name"], op["kind"], op["stage"], op.get("flops", 0)))
+
+    def test_perfetto_has_every_run_of_an_op(self):
+        events = json.loads(self.export("perfetto"))["traceEvents"]
+        train = [event for event in events if event["ph"] == "X" and event["args"]["program"] == "train"]
+        self.assertAlmostEqual(max(e["ts"] + e["dur"] for e in train), self.plan["predicted"]["step_us"], delta=0.01)
+        lanes = {}
+        for event in train:  # properly nested: one lane does one thing at a time
+            lanes.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"]))
+        for spans in lanes.values():
+            spans.sort()
+            for (_, end), (start, _) in zip(spans, spans[1:]):
+                self.assertGreaterEqual(start, end - 1e-6)
+
+    def test_graphviz_reads_the_dot_file(self):
+        dot = self.export("dot")
+        plain = subprocess.run(["gvpr", "N{print($.name)}"], input=dot, capture_output=True, text=True)
+        self.assertEqual((plain.returncode, plain.stderr), (0, ""))
+        self.assertEqual(len(plain.stdout.split()), len(self.ops))
+
+    def test_svg_is_well_formed(self):
+        root = xml.etree.ElementTree.fromstring(self.export("svg"))
+        self.assertGreater(len(root.findall("{http://www.w3.org/2000/svg}g")), 10)
+
+    def test_model_explorer_has_nodes_with_known_sources(self):
+        graphs = {graph["id"]: graph for graph in json.loads(self.export("model-explorer"))["graphs"]}
+        nodes = graphs["train"]["nodes"]
+        self.assertEqual(len(nodes), len(self.ops))
+        known = {node["id"] for node in nodes}
+        self.assertEqual(len(known), len(nodes))
+        self.assertTrue(all(edge["sourceNodeId"] in known for node in nodes for edge in node["incomingEdges"]))
+
+    def test_text_says_what_the_plan_says(self):
+        text = jobs.run("dgviz", self.job, "--text")
+        for part in (jobs.time_text(self.plan["predicted"]["step_us"]), "4 ranks", "limits this plan", "timeline", " stage 1"):
+            self.assertIn(part, text)
+
+    def test_phases_add_up(self):
+        phases = jobs.entry(self.job, "phases.json")["phases"]
+        self.assertEqual(phases[0]["pass"], "")
+        for before, after in zip(phases, phases[1:]):
+            self.assertEqual(len(before["ops"]) + sum(after["added"].values()) - sum(after["removed"].values()), len(after["ops"]), after["pass"])
+        kinds = [op[1] for op in phases[-1]["ops"]]
+        self.assertIn("dg.send", kinds)
+        self.assertNotIn("dg.send", [op[1] for op in phases[0]["ops"]])
+        plain = jobs.lenet(self.folder.name, "plain.dgx")
+        with zipfile.ZipFile(plain) as package:
+            self.assertNotIn("phases.json", package.namelist())
+
+    def test_serve_answers_its_own_host_only(self):
+        server = subprocess.Popen([jobs.tool("dgviz"), self.job, "--serve"], stdout=subprocess.PIPE, text=True)
+        try:
+            address = server.stdout.readline().strip()
+            self.assertRegex(address, r"^http://127\.0\.0\.1:\d+/$")
+            port = int(address.rsplit(":", 1)[1].rstrip("/"))
+
+            def ask(method, path, host):
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+                connection.putrequest(method, path, skip_host=True)
+                connection.putheader("Host", host)
+                connection.endheaders()
+                answer = connection.getresponse()
+                body = answer.read().decode()
+                connection.close()
+                return answer.status, body
+
+            status, page = ask("GET", "/", f"127.0.0.1:{port}")
+            self.assertEqual(status, 200)
+            with open(jobs.page(self.folder.name, self.job), encoding="utf-8") as file:
+                self.assertEqual(page, file.read())
+            self.assertEqual(ask("GET", "/", "evil.example")[0], 403)
+            self.assertEqual(ask("GET", "/etc/passwd", f"localhost:{port}")[0], 404)
+            self.assertEqual(ask("POST", "/", f"localhost:{port}")[0], 405)
+            server.send_signal(signal.SIGINT)
+            self.assertEqual(server.wait(timeout=20), 0)
+        finally:
+            server.kill()
+            server.wait()
+            server.stdout.close()
+
+    def test_broken_and_foreign_files_are_refused(self):
+        with open(self.job, "rb") as file:
+            whole = file.read()
+        with zipfile.ZipFile(self.path("foreign.dgx"), "w") as package:
+            package.writestr("hello.txt", "no plan")
+        texts = {"empty.dgx": b"", "cut.dgx": whole[:len(whole) // 2], "text.dgx": b"<html>no package</html>",
+                 "flipped.dgx": whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:]}
+        for name, content in texts.items():
+            with open(self.path(name), "wb") as file:
+                file.write(content)
+        for name in [*texts, "foreign.dgx", "missing.dgx"]:
+            message = jobs.run("dgviz", self.path(name), "-o", self.path("never.html"), code=65)
+            self.assertIn(name, message)
+            self.assertEqual(message.count("\n"), 1, message)
+        for name, content in {"no.json": b"{}", "half.json": b'{"traceEvents": [{"ph":"X"', "other.json": b'{"traceEvents":[{"ph":"X","name":"?","ts":1,"dur":1,"pid":0,"tid":0,"args":{"op":0,"step":1,"microbatch":0,"program":"train"}}]}'}.items():
+            with open(self.path(name), "wb") as file:
+                file.write(content)
+            message = jobs.run("dgviz", self.job, self.path(name), "-o", self.path("never.html"), code=65)
+            self.assertIn(name, message)
+        self.assertFalse(os.path.exists(self.path("never.html")))
+
+
+if __name__ == "__main__":
+    unittest.main()
