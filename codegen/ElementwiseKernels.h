@@ -8,6 +8,9 @@
 
 namespace dg::codegen {
 
+/// The names of the ops that have a scalar function.
+llvm::SmallVector<llvm::StringRef> elementFunctionNames();
+
 /// Emits the op on vectors (or scalars) of its operands' elements; null where the op is not one element by element.
 Value emitElementFunction(KernelBuilder &kernel, mlir::Operation *op, ValueRange operands);
 

@@ -2,6 +2,8 @@
 // The short names of KernelBuilder in terms of the scf, memref, vector and arith dialects.
 #include "codegen/KernelBuilder.h"
 
+#include "codegen/VectorMath.h"
+
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -271,14 +273,14 @@ Value KernelBuilder::fdiv(Value a, Value b) { return create<arith::DivFOp>(a, b,
 Value KernelBuilder::fma(Value a, Value b, Value c) { return create<math::FmaOp>(a, b, c); }
 Value KernelBuilder::fmax(Value a, Value b) { return select(greater(a, b), a, b); }
 Value KernelBuilder::sqrt(Value a) { return create<math::SqrtOp>(a); }
-Value KernelBuilder::log(Value a) { return create<math::LogOp>(a); }
+Value KernelBuilder::log(Value a) { return vmath::log(*this, a); }
 
 // The method of Cephes: e^x = 2^n · e^r with n = round(x / ln 2) and |r| <= ln 2 / 2, where ln 2 is subtracted in two
 // parts and e^r is a polynomial of degree 6. 2^n is made of two factors, so that results up to the largest float are
 // reached.
 Value KernelBuilder::exp(Value a) {
   if (getElementTypeOrSelf(a.getType()).isF64())
-    return create<math::ExpOp>(a);
+    return vmath::exp(*this, a);
   auto like = [&](double value) { return constant(value, a); };
   Type floats = a.getType();
   Type integers = isa<VectorType>(floats) ? Type(vectorOf(cast<VectorType>(floats).getNumElements(), getI32Type()))

@@ -141,7 +141,7 @@ public:
   Value sqrt(Value a);
   /// Relative error below 2e-7; 0 below -87.3, infinity above 88.7.
   Value exp(Value a);
-  /// Of a positive scalar.
+  /// Relative error below 2e-7.
   Value log(Value a);
   /// The sum, or the largest, of a vector's lanes, in a fixed order.
   Value sumLanes(Value vector);

@@ -18,6 +18,9 @@ using namespace dg::ir;
 void DGDialect::initialize() {
   addGraphOps();
   addElementwiseOps();
+  addMathOps();
+  addLogicOps();
+  addActivationOps();
   addContractionOps();
   addConvolutionOps();
   addShapeOps();

@@ -20,6 +20,9 @@ def DG_Dialect : Dialect {
     // Each registers the ops of one family, and is in its source.
     void addGraphOps();
     void addElementwiseOps();
+    void addMathOps();
+    void addLogicOps();
+    void addActivationOps();
     void addContractionOps();
     void addConvolutionOps();
     void addShapeOps();

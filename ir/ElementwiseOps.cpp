@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that compute each element by itself. One type rule, one sharding rule and one evaluation serve them all; an op
-// adds its scalar function and its gradient.
+// Arithmetic element by element, and the two activations that have their own gradient ops, for speed.
 #include "ir/ElementwiseOps.h"
+#include "ir/ElementwiseSupport.h"
+#include "ir/Expression.h"
 #include "ir/GradientBuilding.h"
-#include "ir/HostTensorAccess.h"
-#include "ir/ShardingRules.h"
-#include "ir/TypeInference.h"
+#include "ir/LogicOps.h"
+#include "ir/MathOps.h"
 
 #include <cmath>
 
@@ -13,69 +13,56 @@ using namespace mlir;
 
 namespace dg::ir {
 
-//===- What all share --------------------------------------------------------------------------------------------===//
-
-template <typename Op>
-static LogicalResult inferElementwise(MLIRContext *context, std::optional<Location> location, ValueRange operands,
-                                      SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, operands, 1, inferred))
-    return success();
-  auto type = cast<RankedTensorType>(operands[0].getType());
-  SmallVector<int64_t> shape(type.getShape());
-  for (Value operand : operands.drop_front()) {
-    if (tensorOf(operand).getElementType() != type.getElementType())
-      return reject<Op>(location, "has operands ", type, " and ", operand.getType(), ", expected equal element types");
-    auto joined = broadcastShapes(shape, tensorOf(operand).getShape());
-    if (!joined)
-      return reject<Op>(location, "has operands ", type, " and ", operand.getType(),
-                        ", expected equal sizes, or 1, counted from the last dimension");
-    shape = *joined;
-  }
-  inferred.push_back(RankedTensorType::get(shape, type.getElementType()));
-  return success();
-}
-
-static LogicalResult evaluateElementwise(ElementwiseOp op, ArrayRef<HostTensor> operands, HostTensor &result) {
-  SmallVector<SmallVector<int64_t>> strides;
-  for (const HostTensor &operand : operands)
-    strides.push_back(broadcastStrides(operand.shape, result.shape));
-  SmallVector<double> scalars(operands.size());
-  auto out = result.data.begin();
-  forEachIndex(result.shape, strides, [&](ArrayRef<int64_t> offsets) {
-    for (size_t i = 0; i < operands.size(); ++i)
-      scalars[i] = operands[i].data[offsets[i]];
-    *out++ = op.evaluateScalar(scalars);
-  });
-  return success();
-}
-
-/// The parts of the contract that do not depend on the scalar function.
-#define DG_ELEMENTWISE(Op)                                                                                             \
-  LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor adaptor,          \
-                                     SmallVectorImpl<Type> &inferred) {                                                \
-    return inferElementwise<Op>(context, location, adaptor.getOperands(), inferred);                                   \
-  }                                                                                                                    \
-  ShardingRule Op::getShardingRule() { return broadcastRule(*this); }                                                  \
-  LogicalResult Op::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) { \
-    return evaluateElementwise(*this, operands, results[0]);                                                           \
-  }
-DG_ELEMENTWISE(AddOp)
-DG_ELEMENTWISE(SubOp)
-DG_ELEMENTWISE(MulOp)
-DG_ELEMENTWISE(DivOp)
-DG_ELEMENTWISE(ScaleOp)
-DG_ELEMENTWISE(ReluOp)
-DG_ELEMENTWISE(ReluGradOp)
-DG_ELEMENTWISE(GeluOp)
-DG_ELEMENTWISE(GeluGradOp)
-#undef DG_ELEMENTWISE
+DG_ELEMENTWISE(AddOp, Domain::number)
+DG_ELEMENTWISE(SubOp, Domain::number)
+DG_ELEMENTWISE(MulOp, Domain::number)
+DG_ELEMENTWISE(DivOp, Domain::number)
+DG_ELEMENTWISE(PowOp, Domain::number)
+DG_ELEMENTWISE(ModOp, Domain::number)
+DG_ELEMENTWISE(MinOp, Domain::number)
+DG_ELEMENTWISE(MaxOp, Domain::number)
+DG_ELEMENTWISE(NegOp, Domain::number)
+DG_ELEMENTWISE(AbsOp, Domain::number)
+DG_ELEMENTWISE(SignOp, Domain::number)
+DG_ELEMENTWISE(ClipOp, Domain::number)
+DG_ELEMENTWISE(ScaleOp, Domain::real)
+DG_ELEMENTWISE(ReluOp, Domain::number)
+DG_ELEMENTWISE(ReluGradOp, Domain::real)
+DG_ELEMENTWISE(GeluOp, Domain::real)
+DG_ELEMENTWISE(GeluGradOp, Domain::real)
 
 //===- Scalar functions ------------------------------------------------------------------------------------------===//
 
 double AddOp::evaluateScalar(ArrayRef<double> x) { return x[0] + x[1]; }
 double SubOp::evaluateScalar(ArrayRef<double> x) { return x[0] - x[1]; }
 double MulOp::evaluateScalar(ArrayRef<double> x) { return x[0] * x[1]; }
-double DivOp::evaluateScalar(ArrayRef<double> x) { return x[0] / x[1]; }
+static bool isInteger(Value value) { return isa<IntegerType>(tensorOf(value).getElementType()); }
+
+double DivOp::evaluateScalar(ArrayRef<double> x) {
+  if (isInteger(getResult()))
+    return x[1] == 0 ? 0 : std::trunc(x[0] / x[1]);
+  return x[0] / x[1];
+}
+double PowOp::evaluateScalar(ArrayRef<double> x) { return std::pow(x[0], x[1]); }
+double ModOp::evaluateScalar(ArrayRef<double> x) {
+  if (isInteger(getResult()) && x[1] == 0)
+    return 0;
+  double rest = std::fmod(x[0], x[1]);
+  return !getFmod() && rest != 0 && (rest < 0) != (x[1] < 0) ? rest + x[1] : rest;
+}
+double MinOp::evaluateScalar(ArrayRef<double> x) { return std::isnan(x[0]) || x[0] < x[1] ? x[0] : x[1]; }
+double MaxOp::evaluateScalar(ArrayRef<double> x) { return std::isnan(x[0]) || x[0] > x[1] ? x[0] : x[1]; }
+double NegOp::evaluateScalar(ArrayRef<double> x) { return -x[0]; }
+double AbsOp::evaluateScalar(ArrayRef<double> x) { return std::abs(x[0]); }
+double SignOp::evaluateScalar(ArrayRef<double> x) { return x[0] > 0 ? 1 : x[0] < 0 ? -1 : x[0]; }
+double ClipOp::evaluateScalar(ArrayRef<double> x) {
+  double y = x[0];
+  if (auto least = getMin(); least && y < least->convertToDouble())
+    y = least->convertToDouble();
+  if (auto most = getMax(); most && y > most->convertToDouble())
+    y = most->convertToDouble();
+  return y;
+}
 double ScaleOp::evaluateScalar(ArrayRef<double> x) { return x[0] * getFactor().convertToDouble(); }
 // Written so that a NaN stays one and is found where it arose.
 double ReluOp::evaluateScalar(ArrayRef<double> x) { return x[0] < 0 ? 0 : x[0]; }
@@ -125,6 +112,59 @@ Gradients DivOp::buildGradients(OpBuilder &builder, ValueRange grads) {
                             buildScale(builder, getLoc(), rhs, -1)};
 }
 
+/// da^b = b a^(b-1) da + a^b log a db, where the second is 0 for a base that has no logarithm.
+Gradients PowOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  Expression g(builder, getLoc(), grads[0]), a(builder, getLoc(), getLhs()), b(builder, getLoc(), getRhs()),
+      y(builder, getLoc(), getResult());
+  Value lhs = g * b * a.with<PowOp>(b - 1.0), zero = a.number(0);
+  Value isPositive = builder.create<CompareOp>(getLoc(), a, zero, "gt", PlaceAttr());
+  Value base = builder.create<SelectOp>(getLoc(), isPositive, a, a.number(1), PlaceAttr());
+  Value rhs = g * y * Expression(builder, getLoc(), base).apply<LogOp>();
+  return SmallVector<Value>{sumToShape(builder, getLoc(), lhs, tensorOf(getLhs())),
+                            sumToShape(builder, getLoc(), rhs, tensorOf(getRhs()))};
+}
+
+/// a mod b = a - b · floor(a / b), or trunc with `fmod`.
+Gradients ModOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  Expression g(builder, getLoc(), grads[0]), a(builder, getLoc(), getLhs()), b(builder, getLoc(), getRhs());
+  Expression whole = getFmod() ? (a / b).apply<TruncOp>() : (a / b).apply<FloorOp>();
+  return SmallVector<Value>{sumToShape(builder, getLoc(), grads[0], tensorOf(getLhs())),
+                            sumToShape(builder, getLoc(), -(g * whole), tensorOf(getRhs()))};
+}
+
+/// The gradient goes to the operand that was taken: a where `predicate` holds of a and b, else b.
+static SmallVector<Value> chooseGradients(OpBuilder &builder, Operation *op, Value grad, StringRef predicate) {
+  Location loc = op->getLoc();
+  Value a = op->getOperand(0), b = op->getOperand(1), zero = Expression(builder, loc, grad).number(0);
+  Value isFirst = builder.create<CompareOp>(loc, a, b, predicate, PlaceAttr());
+  Value lhs = builder.create<SelectOp>(loc, isFirst, grad, zero, PlaceAttr());
+  Value rhs = builder.create<SelectOp>(loc, isFirst, zero, grad, PlaceAttr());
+  return {sumToShape(builder, loc, lhs, tensorOf(a)), sumToShape(builder, loc, rhs, tensorOf(b))};
+}
+Gradients MinOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  return chooseGradients(builder, *this, grads[0], "lt");
+}
+Gradients MaxOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  return chooseGradients(builder, *this, grads[0], "gt");
+}
+
+Gradients NegOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  return SmallVector<Value>{builder.create<NegOp>(getLoc(), grads[0], PlaceAttr())};
+}
+Gradients AbsOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  Expression g(builder, getLoc(), grads[0]), x(builder, getLoc(), getInput());
+  return SmallVector<Value>{g * x.apply<SignOp>()};
+}
+Gradients SignOp::buildGradients(OpBuilder &builder, ValueRange) {
+  return SmallVector<Value>{buildZeros(builder, getLoc(), getInput())};
+}
+/// What was held at a limit has none: there the result differs from the input.
+Gradients ClipOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  Value isFree = builder.create<CompareOp>(getLoc(), getInput(), getResult(), "eq", PlaceAttr());
+  Value zero = Expression(builder, getLoc(), grads[0]).number(0);
+  return SmallVector<Value>{builder.create<SelectOp>(getLoc(), isFree, grads[0], zero, PlaceAttr())};
+}
+
 Gradients ScaleOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   return SmallVector<Value>{buildScale(builder, getLoc(), grads[0], getFactor().convertToDouble())};
 }
@@ -135,6 +175,29 @@ Gradients ReluOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 
 Gradients GeluOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   return SmallVector<Value>{builder.create<GeluGradOp>(getLoc(), grads[0], getInput(), PlaceAttr())};
+}
+
+/// Linear in the gradient, and constant in the output wherever there is a derivative.
+Gradients ReluGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  return SmallVector<Value>{builder.create<ReluGradOp>(getLoc(), grads[0], getOutput(), PlaceAttr()),
+                            buildZeros(builder, getLoc(), getOutput())};
+}
+
+/// With u = s (x + c x³) and t = tanh u the second derivative is (1 - t²) (u' + x/2 (u'' - 2 t u'²)).
+Gradients GeluGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  Expression g(builder, getLoc(), grads[0]), x(builder, getLoc(), getInput()), first(builder, getLoc(), getGrad());
+  Expression square = x * x;
+  Expression t = (x * (square * (geluSlope * geluCubic) + geluSlope)).apply<TanhOp>();
+  Expression slope = square * (3 * geluSlope * geluCubic) + geluSlope;
+  Expression curve = x * (6 * geluSlope * geluCubic) - 2.0 * (t * (slope * slope));
+  Expression second = (1.0 - t * t) * (slope + 0.5 * (x * curve));
+  return SmallVector<Value>{builder.create<GeluGradOp>(getLoc(), grads[0], getInput(), PlaceAttr()),
+                            g * first * second};
+}
+
+Value buildZeros(OpBuilder &builder, Location loc, Value like) {
+  return builder.create<ConstantOp>(loc, like.getType(), builder.getF64FloatAttr(0), TypeAttr::get(like.getType()),
+                                    PlaceAttr());
 }
 
 //===- Definitions -----------------------------------------------------------------------------------------------===//

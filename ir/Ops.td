@@ -2,6 +2,9 @@
 // All ops, by family. Each family is one .td, one .h and one .cpp file of the same name. For checkers and listings: each family generates its own code.
 include "ir/GraphOps.td"
 include "ir/ElementwiseOps.td"
+include "ir/MathOps.td"
+include "ir/LogicOps.td"
+include "ir/ActivationOps.td"
 include "ir/ContractionOps.td"
 include "ir/ConvolutionOps.td"
 include "ir/ShapeOps.td"

@@ -3,6 +3,7 @@
 #include "ir/ShapeOps.h"
 #include "ir/GradientBuilding.h"
 #include "ir/HostTensorAccess.h"
+#include "ir/ReductionSupport.h"
 #include "ir/ShardingRules.h"
 #include "ir/TypeInference.h"
 
@@ -191,64 +192,24 @@ LogicalResult ExpandOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<
 
 //===- ReduceSumOp -----------------------------------------------------------------------------------------------===//
 
-/// The shape of the sum with the reduced dimensions kept as 1.
-static SmallVector<int64_t> keptShape(RankedTensorType input, ArrayRef<int64_t> dims) {
-  SmallVector<int64_t> shape(input.getShape());
-  for (int64_t dim : dims)
-    shape[dim] = 1;
-  return shape;
-}
-
 LogicalResult ReduceSumOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                             SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
-  auto input = tensorOf(op.getInput());
-  ArrayRef<int64_t> dims = op.getDims();
-  llvm::SmallDenseSet<int64_t> unique(dims.begin(), dims.end());
-  if (unique.size() != dims.size() ||
-      llvm::any_of(dims, [&](int64_t dim) { return dim < 0 || dim >= input.getRank(); }))
-    return reject<ReduceSumOp>(location, "sums ", input, " over dimensions ", op.getDimsAttr(),
-                               ", expected different numbers from 0 to ", input.getRank() - 1);
-  SmallVector<int64_t> shape;
-  for (auto [dim, size] : llvm::enumerate(keptShape(input, dims)))
-    if (op.getKeep() || !unique.contains(dim))
-      shape.push_back(size);
-  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
-  return success();
+  return inferReduction<ReduceSumOp>(context, location, op, inferred);
 }
 
 Gradients ReduceSumOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   auto input = tensorOf(getInput());
-  Value kept = buildReshape(builder, getLoc(), grads[0], keptShape(input, getDims()));
+  Value kept = buildReshape(builder, getLoc(), grads[0], keptShape(input.getShape(), getDims()));
   return SmallVector<Value>{builder.create<ExpandOp>(getLoc(), kept, input.getShape(), PlaceAttr())};
 }
 
-ShardingRule ReduceSumOp::getShardingRule() {
-  ShardingRule rule = emptyShardingRule(*this);
-  int64_t resultDim = 0;
-  for (int64_t dim = 0; dim < tensorOf(getInput()).getRank(); ++dim) {
-    int32_t factor = rule.addFactor(tensorOf(getInput()).getDimSize(dim));
-    rule.operands[0][dim].push_back(factor);
-    bool isReduced = llvm::is_contained(getDims(), dim);
-    if (!isReduced)
-      rule.results[0][resultDim].push_back(factor);
-    if (!isReduced || getKeep())
-      ++resultDim;
-  }
-  return rule;
-}
+ShardingRule ReduceSumOp::getShardingRule() { return reductionRule(*this, getDims(), getKeep(), /*isSum=*/true); }
 
 OpCost ReduceSumOp::getCost() { return {double(tensorOf(getInput()).getNumElements()), operandAndResultBytes(*this)}; }
 
 LogicalResult ReduceSumOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                     const RunScalars &) {
-  SmallVector<int64_t> kept(operands[0].shape.begin(), operands[0].shape.end());
-  for (int64_t dim : getDims())
-    kept[dim] = 1;
-  auto in = operands[0].data.begin();
-  forEachIndex(operands[0].shape, {broadcastStrides(kept, operands[0].shape)},
-               [&](ArrayRef<int64_t> at) { results[0].data[at[0]] += *in++; });
+  foldInto(operands[0], getDims(), results[0], [](double sum, double element) { return sum + element; });
   return success();
 }
 

@@ -13,24 +13,29 @@ namespace {
 
 using namespace ir;
 
-/// Tells apart the parts of one composite by the composite's own label.
+/// Tells apart the parts of one composite by the composite's own label, and remembers those that are composites again.
 class LabelParts : public OpBuilder::Listener {
 public:
-  explicit LabelParts(StringAttr label) : label(label) {}
+  LabelParts(StringAttr label, SmallVectorImpl<CompositeOp> &worklist) : label(label), worklist(worklist) {}
   void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
     setPlace(op, withLabel(getPlace(op), label.getValue()));
+    if (auto composite = dyn_cast<CompositeOp>(op))
+      worklist.push_back(composite);
   }
 
 private:
   StringAttr label;
+  SmallVectorImpl<CompositeOp> &worklist;
 };
 
 struct DecomposePass : impl::DecomposeBase<DecomposePass> {
   void runOnOperation() override {
     SmallVector<CompositeOp> worklist;
     getOperation().walk([&](CompositeOp op) { worklist.push_back(op); });
-    for (CompositeOp op : worklist) {
-      LabelParts listener(getPlace(op).getLabel());
+    // The list grows while it is worked on.
+    for (size_t next = 0; next < worklist.size(); ++next) {
+      CompositeOp op = worklist[next];
+      LabelParts listener(getPlace(op).getLabel(), worklist);
       OpBuilder builder(op->getContext(), &listener);
       builder.setInsertionPoint(op);
       SmallVector<Value> parts = op.decompose(builder);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts chains of elementwise ops into one kernel. An op joins the group of its only user when both have the same shape:
-// what is between them then never reaches memory.
+// Puts chains of elementwise ops into one kernel. An op joins the group of its only user when both have the same shape,
+// whatever their element types: what is between them then never reaches memory. Constants of one element move into it.
 #include "ir/GraphOps.h"
 #include "passes/Passes.h"
 
@@ -36,6 +36,14 @@ struct FuseElementwisePass : impl::FuseElementwiseBase<FuseElementwisePass> {
   }
 
 private:
+  static bool haveOneShape(Value a, Value b) { return tensorOf(a).getShape() == tensorOf(b).getShape(); }
+
+  /// A number that every kernel may hold for itself.
+  static bool isNumber(Value value) {
+    auto constant = value.getDefiningOp<ConstantOp>();
+    return constant && tensorOf(value).getNumElements() == 1;
+  }
+
   SetVector<Operation *> growFrom(Operation *root, const llvm::SmallPtrSetImpl<Operation *> &taken) {
     SetVector<Operation *> group;
     group.insert(root);
@@ -43,7 +51,7 @@ private:
       for (Value operand : group[next]->getOperands()) {
         Operation *producer = operand.getDefiningOp();
         if (!producer || !isa<ElementwiseOp>(producer) || taken.contains(producer) || group.contains(producer) ||
-            operand.getType() != root->getResult(0).getType())
+            !haveOneShape(operand, root->getResult(0)))
           continue;
         if (llvm::all_of(producer->getUsers(), [&](Operation *user) { return group.contains(user); }))
           group.insert(producer);
@@ -55,11 +63,14 @@ private:
     Operation *root = group.front();
     SmallVector<Operation *> ordered(group.begin(), group.end());
     llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-    SetVector<Value> inputs;
+    SetVector<Value> inputs, numbers;
     for (Operation *op : ordered)
       for (Value operand : op->getOperands())
         if (!operand.getDefiningOp() || !group.contains(operand.getDefiningOp()))
-          inputs.insert(operand);
+          (isNumber(operand) ? numbers : inputs).insert(operand);
+    // A kernel takes the width of its vectors from an operand.
+    if (inputs.empty())
+      std::swap(inputs, numbers);
     OpBuilder builder(root);
     auto fused = builder.create<FusedOp>(root->getLoc(), root->getResultTypes(), inputs.getArrayRef(), getPlace(root));
     Block &body = fused.getBody().emplaceBlock();
@@ -67,6 +78,8 @@ private:
     for (Value input : inputs)
       mapping.map(input, body.addArgument(input.getType(), input.getLoc()));
     builder.setInsertionPointToEnd(&body);
+    for (Value number : numbers)
+      builder.clone(*number.getDefiningOp(), mapping);
     for (Operation *op : ordered)
       builder.clone(*op, mapping);
     builder.create<ReturnOp>(root->getLoc(), ValueRange{mapping.lookup(root->getResult(0))}, ArrayAttr(), PlaceAttr());

@@ -237,7 +237,7 @@ dg.graph @forward(%x: tensor<4x6xf32>) {
 // -----
 
 dg.graph @forward(%x: tensor<4x6xf32>) {
-  // expected-error@+1 {{'dg.reduce_sum' op sums 'tensor<4x6xf32>' over dimensions array<i64: 2>, expected different numbers from 0 to 1}}
+  // expected-error@+1 {{'dg.reduce_sum' op reduces 'tensor<4x6xf32>' over dimensions array<i64: 2>, expected different numbers from 0 to 1}}
   %y = dg.reduce_sum %x {dims = array<i64: 2>}
   dg.return %y
 }

@@ -38,6 +38,8 @@ struct CaseOptions {
   int64_t step = 3;
   bool relative = false; ///< the tolerance is of each element, down to 1e-30
   double spread = 1;     ///< deviation of the operands
+  bool specials = false; ///< the first floats are infinities, NaN, zeros and whole numbers
+  bool stored = false;   ///< the expected floats are rounded to their type, and the tolerance is all
 };
 
 class KernelCases {

@@ -91,6 +91,10 @@ OpInstance instantiate(const OpSpec &spec, ArrayRef<int64_t> choices, std::mt199
     for (double &element : tensor.data) {
       if (operand.elements == Elements::positive)
         element = 0.5 + std::abs(element);
+      if (operand.elements == Elements::small)
+        element *= 0.9;
+      if (operand.elements == Elements::aboveOne)
+        element = 1.2 + std::abs(element);
       if (operand.elements == Elements::index)
         element = double(random() % sizes.product(operand.bound));
       if (operand.elements == Elements::boolean)

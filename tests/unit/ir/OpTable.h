@@ -13,7 +13,7 @@
 namespace dg::ir::test {
 
 /// What the elements of an operand may be.
-enum class Elements { real, positive, index, boolean };
+enum class Elements { real, positive, small, aboveOne, index, boolean };
 
 struct OperandSpec {
   /// Sizes, each a product of letters and numbers: "n 3 h*w". A letter is drawn once for the whole instance.

@@ -6,6 +6,9 @@ namespace dg::ir::test {
 
 std::vector<OpSpec> graphRows();
 std::vector<OpSpec> elementwiseRows();
+std::vector<OpSpec> mathRows();
+std::vector<OpSpec> logicRows();
+std::vector<OpSpec> activationRows();
 std::vector<OpSpec> contractionRows();
 std::vector<OpSpec> convolutionRows();
 std::vector<OpSpec> shapeRows();
@@ -23,9 +26,9 @@ std::vector<OpSpec> optimizerRows();
 const std::vector<OpSpec> &opTable() {
   static const std::vector<OpSpec> table = [] {
     std::vector<OpSpec> all;
-    for (auto rows : {graphRows, elementwiseRows, contractionRows, convolutionRows, shapeRows, movementRows,
-                      arrangementRows, attentionRows, normalizationRows, poolingRows, indexingRows, gatherRows,
-                      resampleRows, lossRows, optimizerRows})
+    for (auto rows : {graphRows, elementwiseRows, mathRows, logicRows, activationRows, contractionRows, convolutionRows,
+                      shapeRows, movementRows, arrangementRows, attentionRows, normalizationRows, poolingRows,
+                      indexingRows, gatherRows, resampleRows, lossRows, optimizerRows})
       for (OpSpec &spec : rows())
         all.push_back(std::move(spec));
     return all;
