@@ -234,6 +234,7 @@ int compile(const CompileOptions &given) {
 
   plan::Search search;
   search.stopped = "given by hand";
+  std::string explanation; // of a searched plan, for dgviz
   if (wantsPlanning(options)) {
     PlannedStep planned;
     if (int code = planStep(*module, options, optimizer, *isTraining, planned); code != 0)
@@ -245,6 +246,7 @@ int compile(const CompileOptions &given) {
     if (!options.simulate.empty() || !options.explain.empty())
       return 0;
     search = adopt(planned, options);
+    explanation = explanationJson(planned);
     mesh = passes::parseMesh(options.mesh);
     batch = planBatch(options, *mesh);
     if (!batch)
@@ -310,6 +312,8 @@ int compile(const CompileOptions &given) {
   std::vector<std::string> objects;
   std::vector<package::PackageEntry> entries = {package::PackageEntry::ofText("plan.json", planText),
                                                 package::PackageEntry::ofText("model.mlirbc", modelBytes)};
+  if (!explanation.empty())
+    entries.push_back(package::PackageEntry::ofText("explain.json", explanation));
   std::string phaseText = options.savePhases ? phases.toJson() : "";
   if (options.savePhases)
     entries.push_back(package::PackageEntry::ofText("phases.json", phaseText));

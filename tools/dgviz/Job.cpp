@@ -23,12 +23,18 @@ Result<Job> readJob(const std::string &path) {
   Result<plan::Plan> plan = plan::fromJson(std::string(*text));
   if (!plan)
     return Status::error(plan.status().kind(), "{}: {}", path, plan.status().message());
-  Job job{path, std::move(*plan), {}};
+  Job job{path, std::move(*plan), {}, {}};
   if (package->has("phases.json")) {
     Result<std::vector<CompilerPhase>> phases = phasesFromJson(std::string(*package->text("phases.json")));
     if (!phases)
       return Status::error(phases.status().kind(), "{}: {}", path, phases.status().message());
     job.phases = std::move(*phases);
+  }
+  if (package->has("explain.json")) {
+    Result<SearchReasons> reasons = reasonsFromJson(std::string(*package->text("explain.json")));
+    if (!reasons)
+      return Status::error(reasons.status().kind(), "{}: {}", path, reasons.status().message());
+    job.reasons = std::move(*reasons);
   }
   return job;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a package holds that is shown: its plan and, if dgc --save-phases kept them, the phases of its compilation.
+// What a package holds that is shown: its plan, why the search chose it, and the phases of its compilation.
 #pragma once
 
 #include "tools/dgviz/Phases.h"
+#include "tools/dgviz/SearchReasons.h"
 
 #include "runtime/plan/Plan.h"
 
@@ -15,6 +16,7 @@ struct Job {
   std::string path;
   plan::Plan plan;
   std::optional<std::vector<CompilerPhase>> phases;
+  std::optional<SearchReasons> reasons; ///< of a searched plan
 };
 
 /// Fails with badInput, and a message that names the file, on anything that is not a whole package with a readable

@@ -326,6 +326,21 @@ Result<Json> phasesJson(const Report &report, LayoutStore &layouts) {
   return list;
 }
 
+Json reasonsJson(const Job &job) {
+  if (!job.reasons)
+    return nullptr;
+  Json largest = Json::array(), ops = Json::object();
+  for (const CostReason &item : job.reasons->largest)
+    largest.push_back({{"what", item.what}, {"advice", item.advice}, {"step_us", item.stepUs}});
+  for (const OpReason &op : job.reasons->ops)
+    ops[op.name] = {{"choice", op.choice},
+                    {"cost_us", op.costUs},
+                    {"runner_up", op.runnerUp},
+                    {"runner_up_us", op.runnerUpUs},
+                    {"bound_by", op.boundBy}};
+  return {{"binding", job.reasons->binding}, {"largest", largest}, {"ops", ops}};
+}
+
 } // namespace
 
 Result<std::string> pageData(const Report &report) {
@@ -352,6 +367,7 @@ Result<std::string> pageData(const Report &report) {
                {"ops", opsJson(plan, report.programs)},
                {"layouts", std::move(layouts)},
                {"difference", differenceJson(report)},
+               {"reasons", reasonsJson(*report.job)},
                {"phases", std::move(*phases)}};
   return data.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -72,7 +72,7 @@ Result<Report> makeReport(const ReportInputs &inputs) {
 
 Result<Report> makeReport(plan::Plan plan) {
   Report report;
-  report.job = std::make_unique<Job>(Job{"", std::move(plan), {}});
+  report.job = std::make_unique<Job>(Job{"", std::move(plan), {}, {}});
   Result<partitioner::CostModel> costs = costsFor(report.job->plan, "");
   if (!costs)
     return costs.status();

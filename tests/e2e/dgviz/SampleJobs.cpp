@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the jobs that no compiler makes, for page_test.py: names that carry HTML and script, the alternatives of a
-// search, and a plan of 50,000 ops.
+// Writes the jobs that no compiler makes, for page_test.py: names that carry HTML and script, and a plan of
+// 50,000 ops.
 //
-//   dgviz_sample_jobs hostile|searched|large FILE
+//   dgviz_sample_jobs hostile|large FILE
 #include "runtime/package/Package.h"
 #include "tests/unit/plan/SamplePlan.h"
 
@@ -31,24 +31,15 @@ Plan hostilePlan() {
   return plan;
 }
 
-Plan searchedPlan() {
-  Plan plan = samplePlan();
-  plan.search = {1100, 0.122, 3.5, "optimal", {}};
-  plan.search.alternatives = {{"data=4", 1500, 9000}, {"pipe=4", 2100, 5000}, {"data=2,tensor=2", 1300, 12000}};
-  return plan;
-}
-
 } // namespace
 
 int main(int argc, char **argv) {
   std::string kind = argc == 3 ? argv[1] : "";
-  if (kind != "hostile" && kind != "searched" && kind != "large") {
-    std::fprintf(stderr, "usage: dgviz_sample_jobs hostile|searched|large FILE\n");
+  if (kind != "hostile" && kind != "large") {
+    std::fprintf(stderr, "usage: dgviz_sample_jobs hostile|large FILE\n");
     return 2;
   }
-  Plan plan = kind == "hostile"    ? hostilePlan()
-              : kind == "searched" ? searchedPlan()
-                                   : samplePlan({.stages = 4, .microbatches = 8, .layers = 1800});
+  Plan plan = kind == "hostile" ? hostilePlan() : samplePlan({.stages = 4, .microbatches = 8, .layers = 1800});
   Status status = package::writePackage(argv[2], {package::PackageEntry::ofText("plan.json", toJson(plan))});
   if (!status)
     std::fprintf(stderr, "%s\n", status.message().c_str());

@@ -260,17 +260,27 @@ class PageTest(unittest.TestCase):
         self.assertEqual(browser.data("plan-data"), b)
 
     def test_alternatives_of_a_search(self):
-        job = jobs.sample(folder.name, "searched")
+        flags = [jobs.GPT, "--batch", "8", "--ranks", "4"]
+        job = os.path.join(folder.name, "searched.dgx")
+        jobs.run("dgc", *flags, "-o", job)
+        why = json.loads(jobs.run("dgc", *flags, "--explain=json"))
         self.open(job, fragment="#alternatives")
         plan = jobs.plan_of(job)
         self.assertEqual(len(browser.all(".point.chosen")), 1)
-        rows = browser.rows("#view-alternatives")
+        self.assertIn(why["binding"], browser.text("#view-alternatives"))
+        rows = browser.rows("#view-alternatives > .panel:last-child")
         expected = [("this plan", plan["predicted"]["step_us"], max(m["arena_bytes"] for m in plan["memory"]))]
         expected += [(a["description"], a["step_us"], a["peak_bytes"]) for a in plan["search"]["alternatives"]]
         self.assertEqual([(row[0], row[1], row[3]) for row in rows], [(name, time_text(us), bytes_text(peak)) for name, us, peak in expected])
         self.assertIn(time_text(plan["search"]["lower_bound_us"]), browser.text("#view-alternatives .panel-head"))
         browser.show("summary")
         self.assertEqual(browser.text("[data-figure=gap] .value"), percent(plan["search"]["gap"]))
+        # Why an op stands where it does: what the search says of it.
+        reason = next(op for block in why["blocks"] for op in block["ops"] if op["name"] == "b0_up/matmul")
+        browser.find("b0_up/matmul")
+        browser.press("#search", ENTER)
+        self.assertIn(reason["choice"], browser.text("#side"))
+        self.assertIn(reason["bound_by"], browser.text("#side"))
 
     def test_hostile_names_are_text(self):
         job = jobs.sample(folder.name, "hostile")

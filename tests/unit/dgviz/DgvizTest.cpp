@@ -255,6 +255,20 @@ TEST(Tool, ExitCodesAndFiles) {
   EXPECT_NE(readFile(out).find("version 9"), std::string::npos) << readFile(out);
 }
 
+TEST(Tool, ReasonsAreCheckedBeforeTheyAreShown) {
+  dg::test::TemporaryFolder folder;
+  std::string job = folder.path("job.dgx"), out = folder.path("out"), plan = toJson(samplePlan());
+  for (const auto &[text, code] :
+       {std::pair<const char *, int>{R"({"blocks": [{"ops": [{"name": "a/b", "choice": 3}]}]})", 0},
+        {"{}", 65},
+        {"[]", 65},
+        {"", 65}}) {
+    ASSERT_TRUE(package::writePackage(
+        job, {package::PackageEntry::ofText("plan.json", plan), package::PackageEntry::ofText("explain.json", text)}));
+    EXPECT_EQ(runTool(job + " --text", out), code) << text << readFile(out);
+  }
+}
+
 TEST(Tool, PhasesAreCheckedBeforeTheyAreDrawn) {
   dg::test::TemporaryFolder folder;
   std::string job = folder.path("job.dgx"), out = folder.path("out"), plan = toJson(samplePlan());

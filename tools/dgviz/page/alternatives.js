@@ -10,7 +10,7 @@ function showAlternatives() {
     put(words, 'p', { class: 'muted' }, 'To compare two plans: dgviz before.dgx after.dgx.');
     return;
   }
-  const points = [{ name: 'this plan', us: plan.predicted.step_us, bytes: peak, chosen: true }, ...alternatives.map((a) => ({ name: a.description, us: a.step_us, bytes: a.peak_bytes, fits: a.fits }))];
+  const points = [{ name: 'this plan', us: plan.predicted.step_us, bytes: peak, chosen: true }, ...alternatives.map((a) => ({ name: a.description, us: a.step_us, bytes: a.peak_bytes }))];
   const width = Math.max(320, box.body.clientWidth), height = 340, left = 74, bottom = 40, endUs = Math.max(...points.map((p) => p.us)) * 1.1, endBytes = Math.max(...points.map((p) => p.bytes)) * 1.15;
   const svg = draw(box.body, 'svg', { class: 'scatter', viewBox: '0 0 ' + width + ' ' + height, role: 'img', 'aria-label': 'Time against memory of the plans' });
   svg.style.height = height + 'px';
@@ -28,6 +28,10 @@ function showAlternatives() {
     item.addEventListener('pointermove', (event) => showTip(event, [point.name, timeText(point.us) + ', ' + bytesText(point.bytes)]));
     item.addEventListener('pointerleave', hideTip);
   });
+  if (view.reasons) {
+    const why = panel(host, 'Why this one', 'what keeps it from being faster: ' + view.reasons.binding);
+    table(why.body, [['largest costs, by the search'], ['of a step', true], ['what would change it']], view.reasons.largest.map((item) => ({ cells: [item.what, timeText(item.step_us), item.advice] })));
+  }
   const list = panel(host, 'As a list', 'down and left is better');
   table(list.body, [['plan'], ['step', true], ['against this', true], ['peak', true]], points.map((point) => ({ total: point.chosen, cells: [point.name, timeText(point.us), point.chosen ? '' : signed(percent(Math.abs(point.us / plan.predicted.step_us - 1)), point.us - plan.predicted.step_us), bytesText(point.bytes)],
     order: [point.name, point.us, point.us, point.bytes] })));

@@ -70,17 +70,25 @@ function valueRow(id, role) {
   put(row, 'div', { class: 'muted' }, role + ' · ' + value.kind + ' · ' + bytesText(value.bytes) + (value.slots > 1 ? ' × ' + value.slots + ' slots' : '') + ' at ' + value.offset);
   if (ranks > 1) shardingDrawing(row, value);
 }
-/** Why the op stands where it does: what the search wrote down, or the rule that a mesh by hand follows. */
+/** The search's words about an op; equal layers share those of the first, whose names differ by their numbers. */
+const withoutNumbers = (name) => name.replace(/\d+/g, '#');
+const reasonsByShape = new Map();
+if (view.reasons) Object.keys(view.reasons.ops).forEach((name) => { if (!reasonsByShape.has(withoutNumbers(name))) reasonsByShape.set(withoutNumbers(name), name); });
+function searchWords(op) {
+  const known = Object.prototype.hasOwnProperty.call(view.reasons.ops, op.name) ? op.name : reasonsByShape.get(withoutNumbers(op.name));
+  if (known === undefined) return [];
+  const reason = view.reasons.ops[known];
+  return ['The search chose, as for ' + known + ': ' + reason.choice + ' (' + timeText(reason.cost_us) + ' a micro-batch, forward and backward).',
+    reason.runner_up ? 'Next best: ' + reason.runner_up + ', ' + timeText(reason.runner_up_us) + ' slower. Bound by ' + reason.bound_by + '.' : 'Bound by: ' + reason.bound_by + '.'];
+}
+/** Why the op stands where it does: what the search wrote down, or the rules that a mesh by hand follows. */
 function placementWords(op) {
-  const search = plan.search || {};
-  const reasons = (search.explain || search.explanations || []).filter((entry) => entry && (entry.op === op.name || entry.op === op.op || (op.name || '').startsWith((entry.op || '\u0000') + '/')));
-  if (reasons.length) return reasons.map((entry) => entry.reason || entry.why || '').filter(Boolean);
   const words = [];
   if (mesh.pipe > 1) words.push('Stage ' + op.stage + ' of ' + mesh.pipe + ': stages cut the model, in its own order, where their times come out most equal.');
   const cut = cutOf(op);
   if (outputOf(op) && ranksPerStage > 1) words.push(cut === 'whole on every device' ? 'Every device of the stage has the whole result.' : 'The result is cut over ' + cut + ', as its operands and the op\u2019s rule allow.');
-  words.push((search.lower_bound_us || 0) > 0 ? 'Chosen by the search (' + (search.stopped || 'done') + ').' : 'The mesh was given by hand, so there was no choice to explain.');
-  return words;
+  if (view.reasons) return [...searchWords(op), ...words];
+  return [...words, (plan.search.lower_bound_us || 0) > 0 ? 'Chosen by the search (' + plan.search.stopped + ').' : 'The mesh was given by hand, so there was no choice to explain.'];
 }
 function timeRows(id) {
   const predicted = predictedUs(id), measured = measuredUs(id);
