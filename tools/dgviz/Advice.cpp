@@ -223,13 +223,15 @@ private:
 
   Change betterAlternative() const {
     Change best;
+    // Alternatives were judged by the closed forms of the search, so this plan must be too.
+    double ownUs = plan.search.lowerBoundUs * (1 + plan.search.gap);
     for (const Alternative &alternative : plan.search.alternatives)
-      if (plan.predicted.stepUs - alternative.stepUs > best.gainUs)
+      if (ownUs - alternative.stepUs > best.gainUs)
         best = {"Take another plan of the search",
                 fmt::format("{} is predicted at {} with {} on a device, if that much memory is there.",
                             alternative.description, timeText(alternative.stepUs),
                             bytesText(double(alternative.peakBytes))),
-                "dgc --memory with more", plan.predicted.stepUs - alternative.stepUs};
+                "dgc --memory with more", ownUs - alternative.stepUs};
     return best;
   }
 

@@ -32,9 +32,11 @@ struct Side {
   std::string cutOf(const Task &task) const {
     if (task.writes.empty())
       return "";
+    const std::vector<std::string> &axes = plan.values[task.writes.front()].sharding;
     std::string text;
-    for (const std::string &axis : plan.values[task.writes.front()].sharding)
-      text += (text.empty() ? "" : ",") + (axis.empty() ? "–" : axis);
+    for (size_t dim = 0; dim < axes.size(); ++dim)
+      if (!axes[dim].empty() && plan.mesh.sizeOf(axes[dim]) > 1)
+        text += fmt::format("{}dimension {} over {}", text.empty() ? "" : " and ", dim, axes[dim]);
     return text;
   }
   std::string typeOf(const Task &task) const {

@@ -23,7 +23,7 @@ struct OpChange {
   std::string name;
   plan::Phase phase = plan::Phase::forward;
   plan::TaskId before = plan::noId, after = plan::noId; ///< noId: the plan has it not
-  std::string what;                                     ///< "stage 0 → 1, cut data,– → data,tensor"
+  std::string what;                                     ///< "stage 0 → 1, cut whole → dimension 1 over tensor"
   double deltaUs = 0;                                   ///< of all its calls in a step, on one rank
 };
 

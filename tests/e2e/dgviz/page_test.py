@@ -269,7 +269,8 @@ class PageTest(unittest.TestCase):
         self.assertEqual(len(browser.all(".point.chosen")), 1)
         self.assertIn(why["binding"], browser.text("#view-alternatives"))
         rows = browser.rows("#view-alternatives > .panel:last-child")
-        expected = [("this plan", plan["predicted"]["step_us"], max(m["arena_bytes"] for m in plan["memory"]))]
+        peak, search = max(m["arena_bytes"] for m in plan["memory"]), plan["search"]
+        expected = [("this plan", search["lower_bound_us"] * (1 + search["gap"]), peak), ("this plan, compiled", plan["predicted"]["step_us"], peak)]
         expected += [(a["description"], a["step_us"], a["peak_bytes"]) for a in plan["search"]["alternatives"]]
         self.assertEqual([(row[0], row[1], row[3]) for row in rows], [(name, time_text(us), bytes_text(peak)) for name, us, peak in expected])
         self.assertIn(time_text(plan["search"]["lower_bound_us"]), browser.text("#view-alternatives .panel-head"))
