@@ -1,4 +1,13 @@
 // The plans that the search looked at, time against memory.
+/** Beside its point, where no other label stands. */
+function labelPoint(item, words, x, y, className, labels, width) {
+  const length = words.length * 6.1, sides = [[12, 4], [-12, 4], [12, 17], [-12, 17], [12, -9], [-12, -9], [12, 30], [-12, 30]];
+  const boxAt = ([dx, dy]) => ({ left: dx > 0 ? x + dx : x + dx - length, right: dx > 0 ? x + dx + length : x + dx, y: y + dy });
+  const isFree = (box) => box.right < width - 4 && box.left > 74 && !labels.some((other) => box.left < other.right && other.left < box.right && Math.abs(box.y - other.y) < 12);
+  const place = sides.find((side) => isFree(boxAt(side))) || sides[1];
+  labels.push(boxAt(place));
+  draw(item, 'text', { x: x + place[0], y: y + place[1], 'text-anchor': place[0] > 0 ? 'start' : 'end', class: className }, words);
+}
 function showAlternatives() {
   const host = byId('view-alternatives'), search = plan.search || {}, alternatives = search.alternatives || [];
   host.replaceChildren();
@@ -23,14 +32,12 @@ function showAlternatives() {
   draw(svg, 'text', { x: left + (width - left) / 2, y: height - 6, 'text-anchor': 'middle' }, 'step → slower');
   draw(svg, 'text', { x: 6, y: 10 }, 'peak memory of a device');
   if (bound > 0) { draw(svg, 'line', { x1: x(bound), x2: x(bound), y1: 14, y2: height - bottom, class: 'limit' }); draw(svg, 'text', { x: x(bound) + 5, y: 26, class: 'strong' }, 'bound ' + timeText(bound)); }
-  points.slice().reverse().forEach((point) => {
+  const labels = [];
+  points.forEach((point) => {
     const item = draw(svg, 'g', { class: 'point' + (point.chosen ? ' chosen' : point.compiled ? ' compiled' : '') });
     if (point.chosen) draw(item, 'path', { d: 'M0-9L2.6-2.8L9-2.6L4 1.6L5.6 8L0 4.4L-5.6 8L-4 1.6L-9-2.6L-2.6-2.8Z', transform: 'translate(' + x(point.us) + ' ' + y(point.bytes) + ') scale(1.1)' });
     else draw(item, 'circle', { cx: x(point.us), cy: y(point.bytes), r: 5.5 });
-    if (point.chosen || points.length < 12) {
-      const isRight = x(point.us) > left + (width - left) * 0.6;
-      draw(item, 'text', { x: x(point.us) + (isRight ? -12 : 12), y: y(point.bytes) + (point.compiled ? 18 : 4), 'text-anchor': isRight ? 'end' : 'start', class: point.chosen ? 'strong' : '' }, shorten(point.name, 46));
-    }
+    if (point.chosen || points.length < 12) labelPoint(item, shorten(point.name, 46), x(point.us), y(point.bytes), point.chosen ? 'strong' : '', labels, width);
     item.addEventListener('pointermove', (event) => showTip(event, [point.name, timeText(point.us) + ', ' + bytesText(point.bytes)]));
     item.addEventListener('pointerleave', hideTip);
   });
