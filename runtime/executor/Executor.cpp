@@ -3,6 +3,7 @@
 
 #include "runtime/executor/Arena.h"
 #include "runtime/executor/InitialValues.h"
+#include "runtime/executor/NumericsCheck.h"
 #include "runtime/executor/OperationBuilder.h"
 #include "runtime/executor/ProgramBuilder.h"
 #include "runtime/executor/SegmentRunner.h"
@@ -26,6 +27,7 @@ public:
   Status prepare(const KernelLibrary &library);
   Status runStep(size_t program, const dg_scalars &scalars);
   const plan::Value *portValue(size_t program, const std::string &port) const;
+  bool hasOwnFailure() const { return numerics && !numerics->failure().isOk(); }
 
   const plan::Plan &plan;
   const plan::Coordinates at;
@@ -47,6 +49,7 @@ private:
   Communications communications;
   StepContext step;
   std::vector<PreparedProgram> programs;
+  std::unique_ptr<NumericsCheck> numerics;
   std::unique_ptr<SharedRunner<false>> sharedRunner;
   std::unique_ptr<SharedRunner<true>> tracedRunner;
   std::unique_ptr<WorkerTeam> team; ///< last: its threads use all of the above
@@ -122,7 +125,9 @@ Status Executor::Implementation::prepare(const KernelLibrary &library) {
       DG_RETURN_IF_ERROR(checkValue(value));
   DG_RETURN_IF_ERROR(writeInitialValues());
 
-  bool hasHelpers = options.threads > 1;
+  bool hasHelpers = options.threads > 1 && !options.checkNumerics;
+  if (options.checkNumerics)
+    numerics = std::make_unique<NumericsCheck>(plan, arena);
   ExecutorRank context{plan, at, rank, arena, library, transport, communications, hasHelpers};
   size_t maxTiles = 0;
   for (size_t program = 0; program < plan.programs.size(); ++program) {
@@ -179,6 +184,8 @@ bool Executor::Implementation::runActions(const PreparedProgram &program, const 
 Status Executor::Implementation::runStep(size_t program, const dg_scalars &scalars) {
   if (communications.hasFailed())
     return communications.failure();
+  if (hasOwnFailure())
+    return numerics->failure();
   if (program >= programs.size())
     return Status::error(ErrorKind::usage, "there is no program {}: the plan has {}", program, programs.size());
   step.scalars = scalars;
@@ -189,7 +196,9 @@ Status Executor::Implementation::runStep(size_t program, const dg_scalars &scala
     options.trace->clear();
 
   bool isDone;
-  if (!team) {
+  if (numerics) {
+    isDone = runActions(prepared, [&](const Segment &s, uint32_t i) { return numerics->run(s, i, step); });
+  } else if (!team) {
     isDone = options.trace
                  ? runActions(prepared, [&](const Segment &s, uint32_t i) { return runInOrder<true>(s, i, step); })
                  : runActions(prepared, [&](const Segment &s, uint32_t i) { return runInOrder<false>(s, i, step); });
@@ -207,7 +216,7 @@ Status Executor::Implementation::runStep(size_t program, const dg_scalars &scala
     team->stop();
   if (transport)
     transport->cancelAll();
-  return communications.failure();
+  return hasOwnFailure() ? numerics->failure() : communications.failure();
 }
 
 const plan::Value *Executor::Implementation::portValue(size_t program, const std::string &port) const {
@@ -244,6 +253,8 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, plan:
 }
 
 Status Executor::runStep(size_t program, const dg_scalars &scalars) { return self->runStep(program, scalars); }
+
+bool Executor::hasOwnFailure() const { return self->hasOwnFailure(); }
 
 const plan::Value *Executor::portValue(size_t program, const std::string &port) const {
   return self->portValue(program, port);

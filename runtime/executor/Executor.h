@@ -26,6 +26,7 @@ struct ExecutorOptions {
   uint64_t seed = 0;                         ///< of initial values
   ProgressLine *progress = nullptr;          ///< updated while a step runs; may be null
   StepTrace *trace = nullptr;                ///< filled by every step; may be null
+  bool checkNumerics = false; ///< stop at the first task that makes a NaN or infinity; runs on the calling thread alone
   /// The global tensor of a value that starts from a file, by its name. Called by create only.
   std::function<Result<std::span<const std::byte>>(const std::string &name)> initialTensor;
 };
@@ -44,8 +45,11 @@ public:
   Executor &operator=(const Executor &) = delete;
 
   /// Runs one step of plan.programs[program] and returns when it is complete. Fails with runFailed when a peer is lost
-  /// or silent for longer than the time-out; every later step fails with the same message. One thread at a time.
+  /// or silent for longer than the time-out, or when checkNumerics found something; every later step fails with the
+  /// same message. One thread at a time.
   Status runStep(size_t program, const dg_scalars &scalars);
+  /// Whether the failure of a step began in this rank, and not in another.
+  bool hasOwnFailure() const;
 
   /// The value of a port on this rank's stage, or null if this stage has none. Between steps only.
   const plan::Value *portValue(size_t program, const std::string &port) const;

@@ -38,28 +38,32 @@ static bool runCallerNode(const Node &node, uint32_t index, StepContext &step) {
   return progress == Progress::done;
 }
 
-template <bool isTraced> bool runInOrder(const Segment &segment, uint32_t index, StepContext &step) {
-  Communications &communications = step.communications;
-  for (const Node &node : segment.nodes) {
-    step.progress.task.store(node.task + 1, std::memory_order_relaxed);
-    uint64_t startNs = isTraced ? nowNs() : 0;
-    if (node.isCallerOnly()) {
-      if (!runCallerNode(node, index, step))
-        return false;
-    } else if (node.kind == NodeKind::kernel) {
-      void *const *buffers = node.row(index);
-      for (uint32_t tile = 0; tile < node.tiles; ++tile) {
-        node.kernel(buffers, &step.scalars, tile);
-        communications.pollSome();
-      }
-    } else {
-      node.runTile(index, step.scalars, 0);
-      communications.pollSome();
+bool runNode(const Node &node, uint32_t index, StepContext &step) {
+  step.progress.task.store(node.task + 1, std::memory_order_relaxed);
+  if (node.isCallerOnly())
+    return runCallerNode(node, index, step);
+  if (node.kind == NodeKind::kernel) {
+    void *const *buffers = node.row(index);
+    for (uint32_t tile = 0; tile < node.tiles; ++tile) {
+      node.kernel(buffers, &step.scalars, tile);
+      step.communications.pollSome();
     }
+  } else {
+    node.runTile(index, step.scalars, 0);
+    step.communications.pollSome();
+  }
+  return true;
+}
+
+template <bool isTraced> bool runInOrder(const Segment &segment, uint32_t index, StepContext &step) {
+  for (const Node &node : segment.nodes) {
+    uint64_t startNs = isTraced ? nowNs() : 0;
+    if (!runNode(node, index, step))
+      return false;
     if (isTraced && (!node.isCallerOnly() || node.kind == NodeKind::finish))
       step.trace->record(0, {startNs, nowNs(), node.task, step.microbatch, node.tiles});
   }
-  return !communications.hasFailed();
+  return !step.communications.hasFailed();
 }
 
 template bool runInOrder<false>(const Segment &, uint32_t, StepContext &);

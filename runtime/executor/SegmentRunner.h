@@ -23,6 +23,9 @@ struct StepContext {
 /// Advances a caller-only node: done, pending (`awaited` is then what it waits for) or failed. Calling thread only.
 Progress advanceCallerNode(const Node &node, uint32_t index, StepContext &step, Operation *&awaited);
 
+/// Runs one node to its end. False when a communication failed. Calling thread only.
+bool runNode(const Node &node, uint32_t index, StepContext &step);
+
 /// Runs number `index` of the segment in the plan's order. False when a communication failed.
 template <bool isTraced> bool runInOrder(const Segment &segment, uint32_t index, StepContext &step);
 

@@ -154,13 +154,15 @@ template <typename Visit> static void forEachInterface(Visit visit) {
   }
 }
 
-std::string deviceOf(int socket) {
+std::string localAddressOf(int socket) {
   SocketAddress mine;
   mine.bytes = sizeof mine.storage;
-  if (getsockname(socket, reinterpret_cast<sockaddr *>(&mine.storage), &mine.bytes) != 0 ||
-      mine.storage.ss_family == AF_UNIX)
-    return "";
-  std::string device, host = describeHost(mine);
+  bool isKnown = getsockname(socket, reinterpret_cast<sockaddr *>(&mine.storage), &mine.bytes) == 0;
+  return isKnown ? describeHost(mine) : "";
+}
+
+std::string deviceOf(int socket) {
+  std::string device, host = localAddressOf(socket);
   forEachInterface([&](const ifaddrs &each, const SocketAddress &address) {
     if (describeHost(address) == host)
       device = each.ifa_name;

@@ -26,7 +26,9 @@ std::string describeAddress(const SocketAddress &address);
 std::string describeHost(const SocketAddress &address);
 /// A non-blocking socket that is being connected, or -1 with errno.
 int startConnecting(const SocketAddress &address);
-/// The network interface that holds the local end of a connection; empty if that is not an internet address.
+/// The local end of a connection, without its port; empty if that is not an internet address.
+std::string localAddressOf(int socket);
+/// The network interface that holds it.
 std::string deviceOf(int socket);
 /// Every address of this host that another host may reach.
 std::vector<std::string> publicAddresses();

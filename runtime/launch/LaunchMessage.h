@@ -64,8 +64,9 @@ struct RankPlacement {
   int64_t firstRank = 0, numLocal = 1, numRanks = 1;
   int64_t firstLocalRank = 0; ///< another launcher of this host may have ranks too
   bool spansHosts = false;
-  std::string hostId;        ///< equal for ranks that can share memory
-  std::string networkDevice; ///< towards the other hosts; empty: any
+  std::string hostName, hostId; ///< ids are equal for ranks that can share memory
+  std::string networkDevice;    ///< towards the other hosts; empty: any
+  std::string networkAddress;   ///< of that interface
 };
 std::string packPlacement(const RankPlacement &placement);
 bool unpackPlacement(const std::string &text, RankPlacement &placement);

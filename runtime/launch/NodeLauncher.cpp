@@ -143,9 +143,12 @@ void Gathering::assign() {
     if (node == 0) {
       placement = next;
       placement.hostId = guest.request.hostId;
+      placement.hostName = guest.request.hostName;
     } else {
-      if (placement.networkDevice.empty() && guest.request.hostId != placement.hostId)
+      if (placement.networkDevice.empty() && guest.request.hostId != placement.hostId) {
         placement.networkDevice = deviceOf(guest.link->descriptor());
+        placement.networkAddress = localAddressOf(guest.link->descriptor());
+      }
       guest.link->queue({.kind = Kind::assign, .text = packPlacement(next)});
       guest.link->flush();
       member.link = std::move(guest.link);
@@ -201,7 +204,9 @@ static Status join(const NodeOptions &nodes, std::unique_ptr<NodeLink> &link, Ra
     return joined.status();
   link = std::move(*joined);
   placement.hostId = hostIdentity();
+  placement.hostName = hostName();
   placement.networkDevice = deviceOf(link->descriptor());
+  placement.networkAddress = localAddressOf(link->descriptor());
   link->queue(
       {.kind = Kind::join, .text = packJoin({nodes.numLocal, hostName(), placement.hostId, nodes.fingerprint})});
   while (true) {
@@ -257,6 +262,7 @@ int launchLocal(const LaunchOptions &options, const RankMain &rankMain) {
   }
   RankPlacement placement;
   placement.numLocal = placement.numRanks = options.numRanks;
+  placement.hostName = hostName();
   std::vector<Member> members(1);
   members[0].host = hostName();
   members[0].numRanks = options.numRanks;

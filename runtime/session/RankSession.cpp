@@ -2,6 +2,7 @@
 #include "runtime/session/RankSession.h"
 
 #include "runtime/launch/LaunchMessage.h"
+#include "runtime/session/DryRun.h"
 #include "runtime/transport/UcxTransport.h"
 
 #include <algorithm>
@@ -92,6 +93,7 @@ Status RankSession::makeExecutor() {
   options.timeout = assignment.timeout;
   options.seed = assignment.seed;
   options.progress = &context.board();
+  options.checkNumerics = assignment.checkNumerics;
   options.initialTensor = [this](const std::string &name) { return assignment.job->initialTensor(name); };
   if (!assignment.tracePath.empty()) {
     trace = std::make_unique<TraceRecorder>(plan, context.rank());
@@ -115,6 +117,10 @@ std::unique_ptr<Reporter> RankSession::makeReporter() const {
 
 Result<int> RankSession::work() {
   DG_RETURN_IF_ERROR(connect());
+  if (assignment.dryRun) {
+    DG_RETURN_IF_ERROR(runDry(context, transport.get(), assignment.timeout, assignment.json));
+    return 0;
+  }
   DG_RETURN_IF_ERROR(makeExecutor());
   // No rank starts a step, with its deadlines, before every rank is ready.
   if (Status ready = context.barrier(deadlineIn(std::max(longestMeeting, assignment.timeout))); !ready) {
@@ -125,6 +131,7 @@ Result<int> RankSession::work() {
   RankRun run{plan, context.rank(), *executor, *reporter};
   run.transport = transport.get();
   run.agree = [this](const Status &mine) { return agree(mine); };
+  run.gather = [this](const std::string &mine) { return context.allGather(mine, deadlineIn(assignment.timeout)); };
   run.mayStartStep = [this](uint64_t step) { return context.mayStartStep(step); };
   run.progress = &context.board();
   run.trace = trace.get();
@@ -164,7 +171,8 @@ int RankSession::run() {
   std::fflush(stdout);
   if (code)
     return *code;
-  context.reportFailure(code.status(), hasPeerFailed ? FailureOrigin::peer : FailureOrigin::own);
+  bool isOwn = !hasPeerFailed || (executor && executor->hasOwnFailure());
+  context.reportFailure(code.status(), isOwn ? FailureOrigin::own : FailureOrigin::peer);
   if (transport)
     transport->cancelAll();
   return code.status().exitCode();

@@ -25,6 +25,8 @@ struct Assignment {
   std::chrono::milliseconds timeout{30'000};
   std::string tracePath; ///< empty: none
   bool json = false;
+  bool checkNumerics = false;
+  bool dryRun = false; ///< only see whether ranks reach each other
 };
 
 /// Returns the rank's exit code: 0 done, 75 stopped with a checkpoint, 143 stopped without, else that of the failure.

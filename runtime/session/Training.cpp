@@ -4,8 +4,10 @@
 #include "runtime/data/Feeder.h"
 #include "runtime/session/Evaluation.h"
 #include "runtime/session/LossChannel.h"
+#include "runtime/session/ReplicaCheck.h"
 
 #include <charconv>
+#include <cstring>
 #include <memory>
 
 namespace dg::session {
@@ -95,6 +97,7 @@ private:
   }
   Status runStep(std::span<const int64_t> order, int64_t count, double learningRate);
   Status closeEpoch(Clock::time_point begin, double learningRate);
+  Status checkReplicas();
   Status evaluate();
   Status save();
   Result<Outcome> finish(Outcome outcome);
@@ -183,6 +186,26 @@ Status Loop::runStep(std::span<const int64_t> order, int64_t count, double learn
   return fromPeer(channel.push(info));
 }
 
+Status Loop::checkReplicas() {
+  if (options.checkReplicas == 0 || state.step % options.checkReplicas != 0)
+    return Status::ok();
+  std::vector<uint64_t> mine =
+      hashReplicas(run.plan, run.at(), [this](plan::ValueId id) { return run.executor.valueData(id); });
+  auto all = run.gather(std::string(reinterpret_cast<const char *>(mine.data()), mine.size() * sizeof mine[0]));
+  if (!all)
+    return fromPeer(all.status());
+  std::vector<std::vector<uint64_t>> hashes;
+  for (const std::string &bytes : *all) {
+    hashes.emplace_back(bytes.size() / sizeof(uint64_t));
+    std::memcpy(hashes.back().data(), bytes.data(), hashes.back().size() * sizeof(uint64_t));
+  }
+  auto drift = findDrift(run.plan, hashes, state.step);
+  if (!drift)
+    return Status::ok();
+  hasPeerFailed = drift->rank != run.rank; // the guilty one tells it
+  return Status::error(ErrorKind::runFailed, "{}", drift->message);
+}
+
 Status Loop::evaluate() {
   if (!evaluation)
     return Status::ok();
@@ -247,6 +270,7 @@ Result<Outcome> Loop::train() {
       if (!run.mayStartStep(++stepsHere))
         return finish(Outcome::stopped);
       DG_RETURN_IF_ERROR(runStep(order, count, learningRate));
+      DG_RETURN_IF_ERROR(checkReplicas());
       bool isDue = options.checkpointEvery.steps > 0 && state.step % options.checkpointEvery.steps == 0;
       if (isDue && nextCount() > 0)
         DG_RETURN_IF_ERROR(save());

@@ -32,7 +32,8 @@ struct TrainingOptions {
   int64_t evalBatch = 0;           ///< 0: the program's
   std::string checkpointDirectory; ///< empty: none
   CheckpointInterval checkpointEvery;
-  uint32_t threads = 1; ///< for the report
+  int64_t checkReplicas = 0; ///< compare replicas every so many steps; 0: never
+  uint32_t threads = 1;      ///< for the report
 };
 
 enum class Outcome { done, stopped };

@@ -65,6 +65,7 @@ void prepareProcess() {
     memory.enable_events = 0;
     ucm_set_global_opts(&memory);
     setenv("UCX_POSIX_USE_PROC_LINK", "y", 1); // unlinks a segment's file as soon as it is made
+    setenv("UCX_TCP_CONN_NB", "y", 1);         // else a host that a firewall hides blocks the rank for two minutes
     setenv("UCX_TCP_KEEPIDLE", "3600s", 0);    // a link may be down for 15 s; who is dead the launcher finds out
     setenv("UCX_POSIX_RX_BUFS_GROW", "64", 0); // 0.5 MB a segment: filled, and without a name, in 0.3 ms instead of 2
   });

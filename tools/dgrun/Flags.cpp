@@ -30,6 +30,8 @@ static void addWhere(CLI::App &app, Flags &flags) {
       ->check(finiteNumber(false));
   app.add_option("--threads", flags.threads, "threads per rank; default: the host's cores divided among its ranks")
       ->check(wholeNumber(1, maxThreads));
+  app.add_flag("--dry-run", flags.dryRun,
+               "run nothing: see whether all ranks reach each other, and print by which transport and address");
   app.add_option("--timeout", flags.timeoutSeconds, "seconds that a rank waits for another; default: 30")
       ->check(finiteNumber(false));
 }
@@ -82,6 +84,11 @@ static void addFiles(CLI::App &app, Flags &flags, CLI::Option *&resume) {
   resume = app.add_option("--resume", flags.resumeFrom,
                           "continue from the latest checkpoint of --checkpoint, or of this folder")
                ->expected(0, 1);
+  app.add_flag("--check-numerics", flags.checkNumerics,
+               "stop at the first op that makes a NaN or infinity, and name it; ranks then use one thread");
+  app.add_option("--check-replicas", flags.checkReplicas,
+                 "every so many steps compare the parameters of ranks that hold the same; default: never")
+      ->check(wholeNumber());
   app.add_option("--trace", flags.trace, "write the first 100 steps as JSON for Perfetto; default: none");
   app.add_flag("--json", flags.json,
                "one JSON object a line on stdout: start, step, epoch, eval, checkpoint, failure, end");

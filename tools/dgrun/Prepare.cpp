@@ -111,6 +111,7 @@ static Result<session::TrainingOptions> readTrainingOptions(const Flags &flags, 
   options.threads = assignment.threads;
   options.dropLast = flags.dropLast;
   options.evalBatch = flags.evalBatch.value_or(0);
+  options.checkReplicas = flags.checkReplicas;
   options.checkpointDirectory = flags.checkpoint;
   using Kind = data::Shuffle::Kind;
   options.shuffle.kind = flags.noShuffle ? Kind::none : flags.shuffleBuffer ? Kind::buffer : Kind::whole;
@@ -177,8 +178,12 @@ Result<Assignment> prepare(const Flags &flags, const session::Job &job, int64_t 
   assignment.job = &job;
   assignment.json = flags.json;
   assignment.tracePath = flags.trace;
+  assignment.checkNumerics = flags.checkNumerics;
+  assignment.dryRun = flags.dryRun;
   assignment.timeout = std::chrono::milliseconds(int64_t(std::min(flags.timeoutSeconds, 1e9) * 1000));
   assignment.threads = flags.threads.value_or(std::max(1u, coresOfHost() / uint32_t(ranksOnHost)));
+  if (assignment.dryRun)
+    return assignment; // it needs no data
   bool isInference = !flags.input.empty() || !flags.output.empty() || !plan.findProgram("train");
   DG_RETURN_IF_ERROR(openCheckpoint(flags, plan, isInference, assignment));
   assignment.seed = flags.seed.value_or(assignment.resume ? assignment.resume->state().seed : 0);
@@ -188,13 +193,15 @@ Result<Assignment> prepare(const Flags &flags, const session::Job &job, int64_t 
 }
 
 std::string describeRun(const Assignment &assignment) {
+  if (assignment.dryRun)
+    return fmt::format("job {} dry run", assignment.job->identity());
   std::string text = fmt::format("job {} seed {} samples {}", assignment.job->identity(), assignment.seed,
                                  assignment.dataset->numSamples());
   if (const auto &training = assignment.training)
-    text += fmt::format(" epochs {} steps {} lr {} schedule {} shuffle {}{} checkpoint {}/{}", training->epochs,
-                        training->steps, training->learningRate, training->schedule.describe(),
+    text += fmt::format(" epochs {} steps {} lr {} schedule {} shuffle {}{} checkpoint {}/{} replicas {}",
+                        training->epochs, training->steps, training->learningRate, training->schedule.describe(),
                         training->shuffle.describe(), training->dropLast ? " drop-last" : "",
-                        training->checkpointEvery.epochs, training->checkpointEvery.steps);
+                        training->checkpointEvery.epochs, training->checkpointEvery.steps, training->checkReplicas);
   if (assignment.evalDataset)
     text += fmt::format(" eval {}", assignment.evalDataset->numSamples());
   if (assignment.resume)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proves that --check-numerics names the op that made a NaN or infinity, and --check-replicas the rank whose memory changed; neither
+changes a bit of a sound run. --dry-run prints every pair of ranks."""
+import contextlib
+import os
+import re
+import signal
+import struct
+
+import checkpoint_files
+import hosts
+import runs
+
+PLAN = ("mlp", "--batch", "16", "--mesh", "data=2,pipe=2")
+FLAGS = [*runs.MLP_DATA, "--seed", "7"]
+
+
+def write_npy(path, shape, values):
+    """A .npy file of f32."""
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack(f"<{len(values)}f", *values))
+
+
+def flip_bits(pid, pattern):
+    """Changes one byte of every place in a process's writable memory that holds these bytes. Returns how many there were."""
+    number = 0
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
+        for line in maps:
+            begin, end = (int(word, 16) for word in line.split()[0].split("-"))
+            if not line.split()[1].startswith("rw") or "[v" in line:
+                continue
+            try:
+                memory.seek(begin)
+                content = memory.read(end - begin)
+            except OSError:
+                continue
+            for found in re.finditer(re.escape(pattern), content):
+                memory.seek(begin + found.start())
+                memory.write(bytes([pattern[0] ^ 1]))
+                number += 1
+    return number
+
+
+class NumericsTest(runs.JobTest):
+    def test_sound_runs_are_unchanged(self):
+        for model, flags, data in (("mlp", PLAN[1:], runs.MLP_DATA),
+                                   ("lenet", ("--batch", "60", "--mesh", "data=2"), runs.IMAGE_DATA)):
+            job = self.job(model, *flags)
+            plain = self.run_job(job, *data, "--steps", "5")
+            checked = self.run_job(job, *data, "--steps", "5", "--check-numerics", "--check-replicas", "2")
+            self.assertEqual(plain.loss_texts(), checked.loss_texts())
+
+    def test_overflow_is_named(self):
+        finished = self.run_job(self.job(*PLAN), *FLAGS, "--lr", "1e30", "--check-numerics", code=1)
+        self.assertRegex(finished.err, r"dgrun: rank \d \(.*\) failed while training, step 2, in task '(.*)' \(.*mlp.mlir:\d+:\d+\): "
+                         r"'\1' \(dg\.\w+, .*mlp.mlir:\d+:\d+\) made '.*' hold (nan|an infinity) at element \d+ of \d+, in step 2, "
+                         r"micro-batch \d+; what it read is finite")
+
+    def test_bad_data_is_not_the_ops_fault(self):
+        write_npy(self.path("x.npy"), (16, 10), [1.0] * 37 + [float("nan")] + [1.0] * 122)
+        data = ["--data", "x=" + self.path("x.npy"), "--data", "y=randn:16x1", "--no-shuffle"]
+        finished = self.run_job(self.job("mlp", "--batch", "16"), *data, "--check-numerics", code=1)
+        self.assertIn("; its input 'x' held nan at element 37 of 160 already", finished.err)
+
+
+class ReplicasTest(hosts.HostsTest):
+    number = 3  # ranks of one host map each other's memory, which would then change in all of them
+
+    def test_drifted_rank_is_named(self):
+        # With a learning rate of 0 the parameters in memory stay those of the first checkpoint.
+        job = self.job("mlp", "--batch", "12", "--mesh", "data=3")
+        flags = [*FLAGS, "--lr", "0", "--threads", "1"]
+        self.run_job(job, *flags, "--steps", "1", "--checkpoint", self.path("start"))
+        tensors, _ = checkpoint_files.read_tensors(os.path.join(self.latest("start"), "model.safetensors"))
+        with contextlib.ExitStack() as stack:
+            nodes = self.start_nodes(stack, job, *flags, *runs.ENDLESS, "--check-replicas", "5")
+            nodes[0].wait_for_steps(20)
+            victim = nodes[1].pid_of_rank(1)
+            name = f"rank 1 (host host1, pid {runs.inner_pid(victim)})"
+            os.kill(victim, signal.SIGSTOP)
+            number = flip_bits(victim, tensors["fc1.bias"][2])
+            os.kill(victim, signal.SIGCONT)
+            self.assertGreaterEqual(number, 1, "the parameter was found in memory")
+            finished = nodes[0].finish()
+        self.assertEqual(finished.code, 1, finished.err)
+        self.assertRegex(finished.err, rf"dgrun: {re.escape(name)} failed while training, step \d+.*: rank 1 drifted: 'fc1.bias' differs "
+                         r"from what the 2 other replicas hold after step \d+")
+
+
+class DryRunTest(hosts.HostsTest):
+    def test_one_host(self):
+        links = self.run_job(self.job(*PLAN), "--dry-run").of("link")
+        self.assertEqual([(link["from"], link["to"]) for link in links], [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)])
+        self.assertEqual({link["transport"] for link in links}, {"shared memory"})
+
+    def test_two_hosts(self):
+        with contextlib.ExitStack() as stack:
+            nodes = self.start_nodes(stack, self.job(*PLAN), "--dry-run")
+            ends = [node.finish() for node in nodes]
+        self.assertEqual([end.code for end in ends], [0, 0], ends[0].err + ends[1].err)
+        links = {(link["from"], link["to"]): link for link in ends[0].of("link")}
+        self.assertEqual(len(links), 6)
+        for (low, high), link in links.items():
+            is_shared = (low < 2) == (high < 2)
+            self.assertEqual(link["transport"], "shared memory" if is_shared else "tcp")
+            if not is_shared:
+                self.assertEqual((link["from_address"], link["to_address"]), (self.hosts[0].address, self.hosts[1].address))
+                self.assertEqual((link["from_host"], link["to_host"]), ("host0", "host1"))
+
+    def test_firewall(self):
+        # Only the rendezvous is let through.
+        with contextlib.ExitStack() as stack:
+            first = stack.enter_context(self.start_node(0, self.hosts[0].address, self.job(*PLAN), "--dry-run", "--timeout", "2"))
+            endpoint = first.wait_for_endpoint()
+            port = endpoint.rsplit(":", 1)[1]
+            for host in self.hosts:
+                host.run("nft", "add table inet wall; add chain inet wall input { type filter hook input priority 0; }; add rule inet "
+                                f"wall input tcp dport {port} accept; add rule inet wall input tcp sport {port} accept; add rule inet "
+                                "wall input iif net0 meta l4proto tcp drop")
+            second = stack.enter_context(self.start_node(1, endpoint, self.job(*PLAN), "--dry-run", "--timeout", "2"))
+            ends = [first.finish(), second.finish()]
+        self.assertEqual([end.code for end in ends], [1, 1], ends[0].err)
+        self.assertRegex(ends[0].err, r"rank \d gets no answer from rank \d: .*look for a firewall")
+
+
+if __name__ == "__main__":
+    hosts.enter()
+    runs.main()
