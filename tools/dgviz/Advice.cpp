@@ -190,7 +190,7 @@ private:
                         "computes. Fused into their neighbours they would cost almost nothing; at most half of it can "
                         "be gained.",
                         names, percent(totalUs > 0 ? lostUs / totalUs : 0), figures.slowestStage),
-            "name them in an issue: fusing them is the compiler's work", lostUs / 2};
+            "fewer ops between the products of the model, or larger products", lostUs / 2};
   }
 
   /// The optimizer reads and writes every parameter and its state, whatever the batch.

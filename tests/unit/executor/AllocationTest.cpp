@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves that a step allocates nothing: every operator new of the process is counted.
+// Proves that a step allocates nothing, with a trace or without: every operator new of the process is counted.
 #include "tests/unit/executor/TestPlan.h"
 
 #include <atomic>
 #include <cstdlib>
 #include <gtest/gtest.h>
 #include <new>
+#include <utility>
 
 static std::atomic<uint64_t> numAllocations{0};
 
@@ -24,7 +25,7 @@ namespace {
 void countUp(void *const *buffers, const dg_scalars *, uint32_t) { ++*static_cast<float *>(buffers[0]); }
 
 TEST(AllocationTest, stepsAllocateNothing) {
-  for (uint32_t threads : {1u, 2u}) {
+  for (auto [threads, isTraced] : {std::pair(1u, false), {2u, false}, {1u, true}, {2u, true}}) {
     test::PlanMaker maker(1, 1, 1, 2);
     plan::ValueId value = maker.addValue("value", {1}, 0, 2);
     plan::ChunkId body = maker.addChunk(), chunk = maker.addChunk();
@@ -39,6 +40,8 @@ TEST(AllocationTest, stepsAllocateNothing) {
     ExecutorOptions options;
     options.threads = threads;
     options.progress = &line;
+    StepTrace trace;
+    options.trace = isTraced ? &trace : nullptr;
     auto executor = Executor::create(maker.plan, {}, library, nullptr, options);
     ASSERT_TRUE(executor) << executor.status().message();
     ASSERT_TRUE((*executor)->runStep(0, test::scalarsOf(1)));
@@ -46,7 +49,11 @@ TEST(AllocationTest, stepsAllocateNothing) {
     bool isOk = true;
     for (int64_t step = 2; step < 100; ++step)
       isOk &= (*executor)->runStep(0, test::scalarsOf(step)).isOk();
-    EXPECT_EQ(numAllocations.load() - before, 0u) << threads << " threads";
+    EXPECT_EQ(numAllocations.load() - before, 0u) << threads << " threads" << (isTraced ? ", traced" : "");
+    size_t events = 0;
+    for (size_t lane = 0; lane < trace.numLanes(); ++lane)
+      events += trace.events(lane).size();
+    EXPECT_EQ(events > 0, isTraced);
     EXPECT_TRUE(isOk);
   }
 }

@@ -171,6 +171,16 @@ class GraphView {
     this.at.y = Math.max(0, (h - this.size.h * this.at.k) / 2);
     this.move();
   }
+  /** Paper shows the whole drawing, however wide the sheet is. */
+  forPaper(on) {
+    if (on) {
+      this.svg.setAttribute('viewBox', '0 0 ' + this.size.w.toFixed(0) + ' ' + this.size.h.toFixed(0));
+      this.scene.removeAttribute('transform');
+    } else {
+      this.svg.removeAttribute('viewBox');
+      this.move();
+    }
+  }
   /** At first: readable, from the top, rather than whole and small. */
   start() {
     const { clientWidth: w, clientHeight: h } = this.host;

@@ -89,12 +89,13 @@ addEventListener('resize', () => {
 });
 // Paper shows every view, one after the other.
 addEventListener('beforeprint', () => {
-  document.body.classList.add('printing');
   if (program()) for (const name of Object.keys(viewNames)) if (!made.has(name)) { viewMakers[name](); made.add(name); }
-  if (shownGraph) shownGraph.fit();
+  for (const graph of [shownGraph, phaseGraph]) if (graph) graph.forPaper(true);
   if (timeline) timeline.resize();
 });
-addEventListener('afterprint', () => document.body.classList.remove('printing'));
+addEventListener('afterprint', () => {
+  for (const graph of [shownGraph, phaseGraph]) if (graph) graph.forPaper(false);
+});
 
 // ---- Start ----
 byId('title').textContent = plan.model.name || 'DG plan';
