@@ -2,8 +2,10 @@
 """Headless Chromium for the tests of this folder: opens a page from a file, and knows what it printed and asked for."""
 import base64
 import json
+import os
 import shutil
 import sys
+import tempfile
 
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
@@ -30,12 +32,16 @@ class Browser:
                      "--no-first-run", "--disable-background-networking", "--disable-component-update"):
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        self.driver = webdriver.Chrome(options=options, service=Service(programs["chromedriver"]))
+        # Chromium leaves folders behind where it keeps temporary files: they go with this one.
+        self.scratch = tempfile.TemporaryDirectory(prefix="dg-chromium-", ignore_cleanup_errors=True)
+        service = Service(programs["chromedriver"], env={**os.environ, "TMPDIR": self.scratch.name})
+        self.driver = webdriver.Chrome(options=options, service=service)
         self.driver.set_page_load_timeout(60)
         self.resize(width, height)
 
     def quit(self):
         self.driver.quit()
+        self.scratch.cleanup()
 
     def resize(self, width, height):
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
