@@ -73,26 +73,11 @@ Value realToInteger(KernelBuilder &k, Type to, Value a) {
   } else {
     number = k.create<arith::FPToSIOp>(shapedLike(a, computed), inside);
   }
-  number = k.select(isHigh, elementConstant(k, to, largestOf(to), number), number);
-  Value low = k.select(isNan(k, a), k.constant(0, number), elementConstant(k, to, smallestOf(to), number));
+  number = k.select(isHigh, elementConstant(k, to, ir::largestElement(to), number), number);
+  Value low = k.select(isNan(k, a), k.constant(0, number), elementConstant(k, to, ir::smallestElement(to), number));
   return k.select(isLow, low, number);
 }
 } // namespace
-
-double smallestOf(Type type) {
-  if (isa<FloatType>(type))
-    return -INFINITY;
-  return ir::isUnsigned(type) ? 0 : -std::ldexp(1.0, int(type.getIntOrFloatBitWidth()) - 1);
-}
-
-double largestOf(Type type) {
-  if (isa<FloatType>(type))
-    return INFINITY;
-  if (ir::isBool(type))
-    return 1;
-  // 2^63 - 1 and 2^64 - 1 are no doubles: elementConstant holds what is beyond the end at the end.
-  return std::ldexp(1.0, int(type.getIntOrFloatBitWidth()) - (ir::isUnsigned(type) ? 0 : 1)) - 1;
-}
 
 Value elementConstant(KernelBuilder &k, Type type, double value, Value like) {
   Type computed = computedOf(type);

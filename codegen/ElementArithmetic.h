@@ -22,10 +22,8 @@ Value compareElements(KernelBuilder &kernel, mlir::Type type, Comparison compari
 /// An element of type `from` as one of type `to`, as ONNX casts: floats are cut toward zero and held at the ends of the
 /// integer type (NaN is 0), integers wrap, a bool is x != 0, f16 and bf16 are rounded to nearest even.
 Value convertElement(KernelBuilder &kernel, mlir::Type from, mlir::Type to, Value a);
-/// The smallest and the largest number of the type: infinities of floats.
-double smallestOf(mlir::Type type);
-double largestOf(mlir::Type type);
-/// `value` as an element of the type, in the shape of `like` (a scalar, or a vector of as many).
+/// `value` as an element of the type, in the shape of `like` (a scalar, or a vector of as many); beyond the ends of the
+/// type it is the end.
 Value elementConstant(KernelBuilder &kernel, mlir::Type type, double value, Value like);
 
 } // namespace dg::codegen

@@ -7,9 +7,9 @@ namespace dg::codegen {
 const KernelTable &kernelTable() {
   static const KernelTable table = [] {
     KernelTable rows;
-    for (auto add : {addElementwiseKernels, addMatmulKernels, addReduceKernels, addShapeKernels, addMovementKernels,
-                     addOptimizerKernels, addConvolutionKernels, addPoolingKernels, addNormalizationKernels,
-                     addIndexingKernels, addGatherKernels, addResampleKernels})
+    for (auto add : {addElementwiseKernels, addMatmulKernels, addReduceKernels, addOrderKernels, addShapeKernels,
+                     addMovementKernels, addOptimizerKernels, addConvolutionKernels, addPoolingKernels,
+                     addNormalizationKernels, addIndexingKernels, addGatherKernels, addResampleKernels})
       add(rows);
     return rows;
   }();

@@ -27,6 +27,7 @@ const KernelTable &kernelTable();
 void addElementwiseKernels(KernelTable &table);
 void addMatmulKernels(KernelTable &table);
 void addReduceKernels(KernelTable &table);
+void addOrderKernels(KernelTable &table);
 void addShapeKernels(KernelTable &table);
 void addMovementKernels(KernelTable &table);
 void addOptimizerKernels(KernelTable &table);

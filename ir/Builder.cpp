@@ -150,7 +150,7 @@ Value GraphBuilder::maxPool2d(Value x, std::array<int64_t, 2> kernel, const Twin
   return make<MaxPool2dOp>(label, x, builder.getDenseI64ArrayAttr(kernel), /*strides=*/DenseI64ArrayAttr());
 }
 
-Value GraphBuilder::logSoftmax(Value x, const Twine &label) { return make<LogSoftmaxOp>(label, x); }
+Value GraphBuilder::logSoftmax(Value x, const Twine &label) { return make<LogSoftmaxOp>(label, x, IntegerAttr()); }
 
 Value GraphBuilder::attention(Value query, Value key, Value value, int64_t heads, bool isCausal, const Twine &label) {
   return make<AttentionOp>(label, query, key, value, /*mask=*/Value(), builder.getI64IntegerAttr(heads),

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products, and the layers that are made of them. Convolutions are in ConvolutionOps.cpp.
 #include "ir/ContractionOps.h"
+#include "ir/ElementTypes.h"
 #include "ir/ElementwiseOps.h"
 #include "ir/GradientBuilding.h"
 #include "ir/HostTensorAccess.h"
+#include "ir/ShapeOps.h"
 #include "ir/TypeInference.h"
 
 using namespace mlir;
@@ -14,34 +16,97 @@ using Gradients = FailureOr<SmallVector<Value>>;
 
 //===- MatmulOp --------------------------------------------------------------------------------------------------===//
 
+namespace {
+/// The matrices of an operand: a vector is a row on the left and a column on the right.
+struct Matrices {
+  SmallVector<int64_t> batch;
+  int64_t rows, columns; ///< as multiplied
+  bool isVector;
+
+  Matrices(RankedTensorType type, bool isTransposed, bool isLeft) : isVector(type.getRank() == 1) {
+    ArrayRef<int64_t> shape = type.getShape();
+    if (isVector) {
+      rows = isLeft ? 1 : shape[0];
+      columns = isLeft ? shape[0] : 1;
+      return;
+    }
+    batch.assign(shape.begin(), shape.end() - 2);
+    rows = shape.end()[isTransposed ? -1 : -2];
+    columns = shape.end()[isTransposed ? -2 : -1];
+  }
+};
+} // namespace
+
 LogicalResult MatmulOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                          SmallVectorImpl<Type> &inferred) {
   if (deferInference(context, op.getOperands(), 1, inferred))
     return success();
   auto lhs = tensorOf(op.getLhs()), rhs = tensorOf(op.getRhs());
-  int64_t rank = lhs.getRank();
-  if (rank < 2 || rank != rhs.getRank() || lhs.getElementType() != rhs.getElementType())
+  if (lhs.getRank() < 1 || rhs.getRank() < 1 || lhs.getElementType() != rhs.getElementType() ||
+      isBool(lhs.getElementType()))
+    return reject<MatmulOp>(
+        location, "has operands ", lhs, " and ", rhs,
+        ", expected two tensors of rank 1 or more and of the same element type, floats or integers");
+  Matrices left(lhs, op.getTransposeLhs(), true), right(rhs, op.getTransposeRhs(), false);
+  if (!mayBeEqual(left.columns, right.rows))
+    return reject<MatmulOp>(location, "contracts ", left.columns, " of lhs ", lhs, " with ", right.rows, " of rhs ",
+                            rhs, ", expected equal sizes");
+  auto shape = broadcastShapes(left.batch, right.batch);
+  if (!shape)
     return reject<MatmulOp>(location, "has operands ", lhs, " and ", rhs,
-                            ", expected two tensors of the same rank, 2 or more, and of the same element type");
-  if (!mayBeEqual(lhs.getShape().drop_back(2), rhs.getShape().drop_back(2)))
-    return reject<MatmulOp>(location, "has operands ", lhs, " and ", rhs,
-                            ", expected equal sizes in front of the last two dimensions");
-  int64_t m = lhs.getDimSize(rank - (op.getTransposeLhs() ? 1 : 2));
-  int64_t k = lhs.getDimSize(rank - (op.getTransposeLhs() ? 2 : 1));
-  int64_t rhsK = rhs.getDimSize(rank - (op.getTransposeRhs() ? 1 : 2));
-  int64_t n = rhs.getDimSize(rank - (op.getTransposeRhs() ? 2 : 1));
-  if (!mayBeEqual(k, rhsK))
-    return reject<MatmulOp>(location, "contracts ", k, " of lhs ", lhs, " with ", rhsK, " of rhs ", rhs,
-                            ", expected equal sizes");
-  SmallVector<int64_t> shape(lhs.getShape().drop_back(2));
-  shape.append({m, n});
-  inferred.push_back(RankedTensorType::get(shape, lhs.getElementType()));
+                            ", expected equal sizes, or 1, in front of the last two dimensions");
+  if (!left.isVector)
+    shape->push_back(left.rows);
+  if (!right.isVector)
+    shape->push_back(right.columns);
+  inferred.push_back(RankedTensorType::get(*shape, lhs.getElementType()));
   return success();
+}
+
+bool MatmulOp::isPrimitive() {
+  auto lhs = tensorOf(getLhs()), rhs = tensorOf(getRhs());
+  return lhs.getRank() >= 2 && lhs.getRank() == rhs.getRank() &&
+         lhs.getShape().drop_back(2) == rhs.getShape().drop_back(2);
+}
+
+/// One matrix on the right is multiplied with all rows of the left at once; else both are repeated to equal batches.
+SmallVector<Value> MatmulOp::decompose(OpBuilder &builder) {
+  if (isPrimitive())
+    return {};
+  Matrices left(tensorOf(getLhs()), getTransposeLhs(), true), right(tensorOf(getRhs()), getTransposeRhs(), false);
+  bool turnsLeft = getTransposeLhs() && !left.isVector, turnsRight = getTransposeRhs() && !right.isVector;
+  auto shapeOf = [](ArrayRef<int64_t> batch, const Matrices &matrices, bool isTurned) {
+    SmallVector<int64_t> shape(batch);
+    shape.append({isTurned ? matrices.columns : matrices.rows, isTurned ? matrices.rows : matrices.columns});
+    return shape;
+  };
+  Value lhs = buildReshape(builder, getLoc(), getLhs(), shapeOf(left.batch, left, turnsLeft));
+  Value rhs = buildReshape(builder, getLoc(), getRhs(), shapeOf(right.batch, right, turnsRight));
+  if (!turnsLeft && llvm::all_of(right.batch, [](int64_t size) { return size == 1; })) {
+    int64_t rows = left.rows;
+    for (int64_t size : left.batch)
+      rows *= size;
+    lhs = buildReshape(builder, getLoc(), lhs, {rows, left.columns});
+    rhs = buildReshape(builder, getLoc(), rhs, shapeOf({}, right, turnsRight));
+  } else {
+    SmallVector<int64_t> batch = *broadcastShapes(left.batch, right.batch);
+    auto repeat = [&](Value value, SmallVector<int64_t> shape) -> Value {
+      return tensorOf(value).getShape() == ArrayRef(shape)
+                 ? value
+                 : builder.create<ExpandOp>(getLoc(), value, shape, PlaceAttr());
+    };
+    lhs = repeat(lhs, shapeOf(batch, left, turnsLeft));
+    rhs = repeat(rhs, shapeOf(batch, right, turnsRight));
+  }
+  Value product = builder.create<MatmulOp>(getLoc(), lhs, rhs, turnsLeft, turnsRight, PlaceAttr());
+  return {buildReshape(builder, getLoc(), product, tensorOf(getResult()).getShape())};
 }
 
 /// With A' and B' the operands as multiplied: dA' = dC · B'ᵀ and dB' = A'ᵀ · dC, each transposed back where its operand
 /// was.
 Gradients MatmulOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  if (!isPrimitive())
+    return emitOpError("multiplies different batches, or vectors: run --dg-decompose first");
   auto product = [&](Value lhs, Value rhs, bool transposeLhs, bool transposeRhs) -> Value {
     return builder.create<MatmulOp>(getLoc(), lhs, rhs, transposeLhs, transposeRhs, PlaceAttr());
   };
@@ -53,6 +118,8 @@ Gradients MatmulOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 
 ShardingRule MatmulOp::getShardingRule() {
   ShardingRule rule = emptyShardingRule(*this);
+  if (!isPrimitive())
+    return rule; // its parts have rules
   auto lhs = tensorOf(getLhs()), result = tensorOf(getResult());
   int64_t rank = lhs.getRank();
   for (int64_t dim = 0; dim < rank - 2; ++dim) {
@@ -74,29 +141,31 @@ ShardingRule MatmulOp::getShardingRule() {
 }
 
 OpCost MatmulOp::getCost() {
-  auto lhs = tensorOf(getLhs());
-  double k = lhs.getDimSize(lhs.getRank() - (getTransposeLhs() ? 2 : 1));
-  return {2 * k * tensorOf(getResult()).getNumElements(), operandAndResultBytes(*this)};
+  Matrices left(tensorOf(getLhs()), getTransposeLhs(), true);
+  return {2 * double(left.columns) * double(tensorOf(getResult()).getNumElements()), operandAndResultBytes(*this)};
 }
 
 LogicalResult MatmulOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                  const RunScalars &) {
-  size_t rank = results[0].shape.size();
-  int64_t m = results[0].shape[rank - 2], n = results[0].shape[rank - 1];
-  int64_t k = operands[0].shape[rank - (getTransposeLhs() ? 2 : 1)];
-  int64_t lhsRow = getTransposeLhs() ? 1 : k, lhsColumn = getTransposeLhs() ? m : 1;
-  int64_t rhsRow = getTransposeRhs() ? 1 : n, rhsColumn = getTransposeRhs() ? k : 1;
-  int64_t numMatrices = m * n == 0 ? 0 : results[0].numElements() / (m * n);
-  for (int64_t matrix = 0; matrix < numMatrices; ++matrix) {
-    const double *lhs = operands[0].data.data() + matrix * m * k, *rhs = operands[1].data.data() + matrix * k * n;
-    double *out = results[0].data.data() + matrix * m * n;
-    for (int64_t row = 0; row < m; ++row)
-      for (int64_t i = 0; i < k; ++i) {
-        double scalar = lhs[row * lhsRow + i * lhsColumn];
-        for (int64_t column = 0; column < n; ++column)
-          out[row * n + column] += scalar * rhs[i * rhsRow + column * rhsColumn];
-      }
-  }
+  Matrices left(tensorOf(getLhs()), getTransposeLhs(), true), right(tensorOf(getRhs()), getTransposeRhs(), false);
+  int64_t m = left.rows, k = left.columns, n = right.columns;
+  bool turnsLeft = getTransposeLhs() && !left.isVector, turnsRight = getTransposeRhs() && !right.isVector;
+  int64_t lhsRow = turnsLeft ? 1 : k, lhsColumn = turnsLeft ? m : 1;
+  int64_t rhsRow = turnsRight ? 1 : n, rhsColumn = turnsRight ? k : 1;
+  SmallVector<int64_t> batch = *broadcastShapes(left.batch, right.batch);
+  double *out = results[0].data.data();
+  forEachIndex(batch, {broadcastStrides(left.batch, batch), broadcastStrides(right.batch, batch)},
+               [&](ArrayRef<int64_t> at) {
+                 const double *lhs = operands[0].data.data() + at[0] * m * k;
+                 const double *rhs = operands[1].data.data() + at[1] * k * n;
+                 for (int64_t row = 0; row < m; ++row)
+                   for (int64_t i = 0; i < k; ++i) {
+                     double scalar = lhs[row * lhsRow + i * lhsColumn];
+                     for (int64_t column = 0; column < n; ++column)
+                       out[row * n + column] += scalar * rhs[i * rhsRow + column * rhsColumn];
+                   }
+                 out += m * n;
+               });
   return success();
 }
 

@@ -21,6 +21,9 @@ void DGDialect::initialize() {
   addMathOps();
   addLogicOps();
   addActivationOps();
+  addReductionOps();
+  addOrderOps();
+  addEinsumOps();
   addContractionOps();
   addConvolutionOps();
   addShapeOps();
@@ -114,6 +117,36 @@ PlaceAttr dg::ir::withLabel(PlaceAttr place, StringRef label) {
 
 //===- Text form -------------------------------------------------------------------------------------------------===//
 
+/// "; did you mean X?" with the candidate that is fewest letters away, or that begins so, where one is near.
+static std::string hintFor(StringRef found, ArrayRef<StringRef> candidates, StringRef prefix = "") {
+  unsigned most = std::max<unsigned>(1, unsigned(found.size()) / 3), fewest = most + 1;
+  StringRef nearest;
+  for (StringRef candidate : candidates) {
+    bool beginsSo = found.size() >= 3 && candidate.starts_with(found);
+    unsigned distance = beginsSo ? 1 : found.edit_distance(candidate, true, most);
+    // Of several the shortest: it is the plainest.
+    if (distance < fewest || (distance == fewest && distance <= most && candidate.size() < nearest.size())) {
+      fewest = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest.empty() ? "" : ("; did you mean " + prefix + nearest + "?").str();
+}
+
+/// The parser has begun the message with "custom op 'dg.name' ".
+static ParseResult rejectUnknownOp(OpAsmParser &parser, OperationState &state) {
+  SmallVector<StringRef> names;
+  for (RegisteredOperationName name : parser.getContext()->getRegisteredOperations())
+    if (name.getDialectNamespace() == DGDialect::getDialectNamespace())
+      names.push_back(name.stripDialect());
+  return parser.emitError(parser.getNameLoc())
+         << "is unknown" << hintFor(state.name.stripDialect(), names, "dg.") << " (dgc --list-ops prints all)";
+}
+
+std::optional<Dialect::ParseOpHook> DGDialect::getParseOperationHook(StringRef) const {
+  return ParseOpHook(rejectUnknownOp);
+}
+
 /// An attribute that the op does not have, or of another type than the op's, would be dropped silently.
 static ParseResult checkAttributes(OpAsmParser &parser, OperationState &state, SMLoc location) {
   ArrayRef<StringAttr> known = state.name.getAttributeNames();
@@ -123,7 +156,10 @@ static ParseResult checkAttributes(OpAsmParser &parser, OperationState &state, S
     auto error = parser.emitError(location) << "'" << state.name << "' has no attribute '"
                                             << attribute.getName().getValue() << "', expected one of: ";
     llvm::interleaveComma(known, error, [&](StringAttr name) { error << name.getValue(); });
-    return error;
+    SmallVector<StringRef> names;
+    for (StringAttr name : known)
+      names.push_back(name.getValue());
+    return error << hintFor(attribute.getName().getValue(), names);
   }
   return state.name.verifyInherentAttrs(state.attributes,
                                         [&] { return parser.emitError(location) << "'" << state.name << "' op "; });

@@ -17,12 +17,18 @@ def DG_Dialect : Dialect {
     collectives remain.
   }];
   let extraClassDeclaration = [{
+    /// For an op that does not exist: an error with the nearest name.
+    std::optional<ParseOpHook> getParseOperationHook(mlir::StringRef name) const override;
+
     // Each registers the ops of one family, and is in its source.
     void addGraphOps();
     void addElementwiseOps();
     void addMathOps();
     void addLogicOps();
     void addActivationOps();
+    void addReductionOps();
+    void addOrderOps();
+    void addEinsumOps();
     void addContractionOps();
     void addConvolutionOps();
     void addShapeOps();

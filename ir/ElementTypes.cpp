@@ -22,6 +22,18 @@ bool isElementType(Type type) {
 
 int64_t elementBytes(Type type) { return (type.getIntOrFloatBitWidth() + 7) / 8; }
 
+double smallestElement(Type type) {
+  if (isa<FloatType>(type))
+    return -INFINITY;
+  return isUnsigned(type) ? 0 : -std::ldexp(1.0, int(type.getIntOrFloatBitWidth()) - 1);
+}
+
+double largestElement(Type type) {
+  if (isa<FloatType>(type))
+    return INFINITY;
+  return isBool(type) ? 1 : std::ldexp(1.0, int(type.getIntOrFloatBitWidth()) - (isUnsigned(type) ? 0 : 1)) - 1;
+}
+
 static double wrapped(double value, Type type) {
   if (isBool(type))
     return value != 0;

@@ -20,6 +20,11 @@ inline bool isUnsigned(mlir::Type type) { return type.isUnsignedInteger() || isB
 /// Bytes of one element; a bool takes one.
 int64_t elementBytes(mlir::Type type);
 
+/// The smallest and the largest number of the type: infinities of floats. 2^63 - 1 and 2^64 - 1, which are no doubles,
+/// are rounded up.
+double smallestElement(mlir::Type type);
+double largestElement(mlir::Type type);
+
 /// What an element of this type holds when `value` is stored in it: floats round to nearest even, integers drop their
 /// fraction and wrap, bools are value != 0.
 double storedElement(double value, mlir::Type type);

@@ -195,11 +195,6 @@ Gradients GeluGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
                             g * first * second};
 }
 
-Value buildZeros(OpBuilder &builder, Location loc, Value like) {
-  return builder.create<ConstantOp>(loc, like.getType(), builder.getF64FloatAttr(0), TypeAttr::get(like.getType()),
-                                    PlaceAttr());
-}
-
 //===- Definitions -----------------------------------------------------------------------------------------------===//
 
 void DGDialect::addElementwiseOps() {

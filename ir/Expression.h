@@ -53,7 +53,4 @@ private:
   mlir::Value own;
 };
 
-/// Zeros of the type of `like`.
-mlir::Value buildZeros(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value like);
-
 } // namespace dg::ir

@@ -23,6 +23,8 @@ Value buildFilled(OpBuilder &builder, Location loc, RankedTensorType type, doubl
   return builder.create<ConstantOp>(loc, type, builder.getF64FloatAttr(number), TypeAttr::get(type), PlaceAttr());
 }
 
+Value buildZeros(OpBuilder &builder, Location loc, Value like) { return buildFilled(builder, loc, tensorOf(like), 0); }
+
 Value sumToShape(OpBuilder &builder, Location loc, Value value, RankedTensorType target) {
   auto type = tensorOf(value);
   if (type.getShape() == target.getShape())

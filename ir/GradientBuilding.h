@@ -13,6 +13,8 @@ mlir::Value buildReshape(mlir::OpBuilder &builder, mlir::Location loc, mlir::Val
 mlir::Value buildScale(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, double factor);
 /// A constant tensor of this type with the same number everywhere.
 mlir::Value buildFilled(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type, double number);
+/// Zeros of the type of `like`.
+mlir::Value buildZeros(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value like);
 /// The sum of `value` over the dimensions along which numpy repeats a tensor of type `target`: broadcasting, backwards.
 mlir::Value sumToShape(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::RankedTensorType target);
 

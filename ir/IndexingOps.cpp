@@ -106,6 +106,11 @@ LogicalResult EmbeddingGradOp::inferReturnTypes(MLIRContext *context, std::optio
   return success();
 }
 
+/// Linear in the gradient.
+Gradients EmbeddingGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  return SmallVector<Value>{builder.create<EmbeddingOp>(getLoc(), grads[0], getIndices(), PlaceAttr()), Value()};
+}
+
 ShardingRule EmbeddingGradOp::getShardingRule() {
   int64_t numIndexDims = tensorOf(getIndices()).getRank();
   ShardingRule rule = leadingRule(*this, numIndexDims, {0, 1}, {});
@@ -184,6 +189,11 @@ LogicalResult PickGradOp::inferReturnTypes(MLIRContext *context, std::optional<L
   shape.push_back(int64_t(op.getClasses()));
   inferred.push_back(RankedTensorType::get(shape, grad.getElementType()));
   return success();
+}
+
+/// Linear in the gradient.
+Gradients PickGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  return SmallVector<Value>{builder.create<PickOp>(getLoc(), grads[0], getIndices(), PlaceAttr()), Value()};
 }
 
 ShardingRule PickGradOp::getShardingRule() { return leadingRule(*this, tensorOf(getGrad()).getRank(), {0, 1}, {0}); }

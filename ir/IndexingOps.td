@@ -9,7 +9,7 @@ def DG_EmbeddingOp : DG_Op<"embedding", (ins DG_Tensor:$table, DG_Tensor:$indice
   let summary = "Rows of a table";
   let description = [{Table [v, d], indices […] of integers, result […, d]. Example: `%e = dg.embedding %table, %tokens`.}];
 }
-def DG_EmbeddingGradOp : DG_Op<"embedding_grad", (ins DG_Tensor:$grad, DG_Tensor:$indices, I64Attr:$rows), (outs DG_Tensor:$result), [Sharded, Cost]> {
+def DG_EmbeddingGradOp : DG_Op<"embedding_grad", (ins DG_Tensor:$grad, DG_Tensor:$indices, I64Attr:$rows), (outs DG_Tensor:$result), [Gradient, Sharded, Cost]> {
   let summary = "The gradient of embedding at its table of `rows` rows: sums of rows, in the order of the indices";
   let description = [{Example: `%dt = dg.embedding_grad %dy, %tokens {rows = 8192}`.}];
 }
@@ -17,7 +17,7 @@ def DG_PickOp : DG_Op<"pick", (ins DG_Tensor:$input, DG_Tensor:$indices), (outs 
   let summary = "One element of each row (last dimension)";
   let description = [{Input […, c], indices […] of integers, result […]. Example: `%l = dg.pick %logp, %y`.}];
 }
-def DG_PickGradOp : DG_Op<"pick_grad", (ins DG_Tensor:$grad, DG_Tensor:$indices, I64Attr:$classes), (outs DG_Tensor:$result), [Sharded, Cost]> {
+def DG_PickGradOp : DG_Op<"pick_grad", (ins DG_Tensor:$grad, DG_Tensor:$indices, I64Attr:$classes), (outs DG_Tensor:$result), [Gradient, Sharded, Cost]> {
   let summary = "The gradient of pick: the gradient at the picked class, 0 elsewhere";
   let description = [{Example: `%dx = dg.pick_grad %dy, %y {classes = 10}`.}];
 }

@@ -3,6 +3,7 @@
 #include "ir/MathOps.h"
 #include "ir/ElementwiseSupport.h"
 #include "ir/Expression.h"
+#include "ir/GradientBuilding.h"
 
 #include <cmath>
 

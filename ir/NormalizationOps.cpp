@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax and layer norm: ops that look at the whole last dimension of each row.
 #include "ir/NormalizationOps.h"
+#include "ir/Expression.h"
 #include "ir/HostTensorAccess.h"
+#include "ir/MathOps.h"
+#include "ir/ReductionSupport.h"
+#include "ir/ShapeOps.h"
 #include "ir/ShardingRules.h"
 #include "ir/TypeInference.h"
 
@@ -41,6 +45,45 @@ static OpCost costPerElement(Operation *op, double flops) {
   return {flops * tensorOf(op->getOperand(0)).getNumElements(), operandAndResultBytes(op)};
 }
 
+/// The axis of a softmax, counted from the first dimension.
+template <typename Op> static int64_t axisOf(Op op) {
+  int64_t rank = tensorOf(op.getInput()).getRank();
+  return *normalizedAxis(op.getAxis() ? int64_t(*op.getAxis()) : rank - 1, rank);
+}
+template <typename Op> static bool isOverLast(Op op) { return axisOf(op) == tensorOf(op.getInput()).getRank() - 1; }
+
+template <typename Op>
+static LogicalResult checkAxis(std::optional<Location> location, typename Op::Adaptor op, Type inferred) {
+  auto type = dyn_cast<RankedTensorType>(inferred);
+  if (type && op.getAxis() && !normalizedAxis(int64_t(*op.getAxis()), type.getRank()))
+    return reject<Op>(location, "works along axis ", int64_t(*op.getAxis()), " of ", type, ", expected one from ",
+                      -type.getRank(), " to ", type.getRank() - 1);
+  return success();
+}
+
+/// Every dimension but the axis may be cut.
+template <typename Op> static ShardingRule axisRule(Op op) {
+  ShardingRule rule = emptyShardingRule(op);
+  auto type = tensorOf(op.getInput());
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    if (dim != axisOf(op)) {
+      int32_t factor = rule.addFactor(type.getDimSize(dim));
+      rule.operands[0][dim].push_back(factor);
+      rule.results[0][dim].push_back(factor);
+    }
+  return rule;
+}
+
+/// The op over the last dimension, between two transpositions that exchange it with the axis.
+template <typename Op, typename Build> static SmallVector<Value> moveAxis(Op op, OpBuilder &builder, Build build) {
+  if (isOverLast(op))
+    return {};
+  SmallVector<int64_t> permutation = llvm::to_vector(llvm::seq<int64_t>(0, tensorOf(op.getInput()).getRank()));
+  std::swap(permutation[axisOf(op)], permutation.back());
+  Value turned = builder.create<TransposeOp>(op.getLoc(), op.getInput(), permutation, PlaceAttr());
+  return {builder.create<TransposeOp>(op.getLoc(), build(turned), permutation, PlaceAttr())};
+}
+
 //===- SoftmaxOp -------------------------------------------------------------------------------------------------===//
 
 LogicalResult SoftmaxOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
@@ -51,34 +94,46 @@ LogicalResult SoftmaxOp::inferReturnTypes(MLIRContext *context, std::optional<Lo
   if (type && op.getCausal() && (type.getRank() < 2 || !mayBeEqual(type.getShape().end()[-2], type.getShape().back())))
     return reject<SoftmaxOp>(location, "is causal over ", type,
                              ", expected last dimensions of equal size: (token, seen token)");
-  return success();
+  if (type && op.getCausal() && op.getAxis())
+    return reject<SoftmaxOp>(location, "is causal along axis ", int64_t(*op.getAxis()),
+                             ", expected no axis: tokens are in the last dimension");
+  return checkAxis<SoftmaxOp>(location, op, inferred[0]);
+}
+
+SmallVector<Value> SoftmaxOp::decompose(OpBuilder &builder) {
+  return moveAxis(*this, builder, [&](Value turned) -> Value {
+    return builder.create<SoftmaxOp>(getLoc(), turned, getScale(), /*causal=*/false, PlaceAttr());
+  });
 }
 
 Gradients SoftmaxOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  if (!isOverLast(*this))
+    return emitOpError("is not over the last dimension: run --dg-decompose first");
   // Masked elements have y = 0, so the mask is in the output already.
   return SmallVector<Value>{builder.create<SoftmaxGradOp>(getLoc(), grads[0], getResult(), getScale(), PlaceAttr())};
 }
 
 /// A causal row must know its place among the tokens, so they stay whole too.
-ShardingRule SoftmaxOp::getShardingRule() { return rowwiseRule(*this, getCausal() ? 2 : 1); }
+ShardingRule SoftmaxOp::getShardingRule() { return getCausal() ? rowwiseRule(*this, 2) : axisRule(*this); }
 OpCost SoftmaxOp::getCost() { return costPerElement(*this, 5); }
 
 LogicalResult SoftmaxOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                   const RunScalars &) {
-  int64_t size = rowSize(operands[0]);
+  const HostTensor &input = operands[0];
+  int64_t axis = axisOf(*this), size = input.shape[axis], stride = lineStride(input.shape, axis), line = 0;
   double scale = getScale().convertToDouble();
-  for (int64_t row = 0; row < numRows(operands[0]); ++row) {
-    const double *in = operands[0].data.data() + row * size;
-    double *out = results[0].data.data() + row * size;
-    int64_t numSeen = getCausal() ? row % size + 1 : size;
+  forEachLine(input.shape, axis, [&](int64_t first) {
+    const double *in = input.data.data() + first;
+    double *out = results[0].data.data() + first;
+    int64_t numSeen = getCausal() ? line++ % size + 1 : size;
     double largest = -std::numeric_limits<double>::infinity(), sum = 0;
     for (int64_t i = 0; i < numSeen; ++i)
-      largest = std::max(largest, scale * in[i]);
+      largest = std::max(largest, scale * in[i * stride]);
     for (int64_t i = 0; i < numSeen; ++i)
-      sum += out[i] = std::exp(scale * in[i] - largest);
+      sum += out[i * stride] = std::exp(scale * in[i * stride] - largest);
     for (int64_t i = 0; i < numSeen; ++i)
-      out[i] /= sum;
-  }
+      out[i * stride] /= sum;
+  });
   return success();
 }
 
@@ -106,31 +161,56 @@ LogicalResult SoftmaxGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArra
   return success();
 }
 
+/// With u the gradient that arrives: at dy it is the same function of u, at y scale · (u (dy - Σ dy y) - dy Σ u y).
+Gradients SoftmaxGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  Expression u(builder, getLoc(), grads[0]), g(builder, getLoc(), getGrad()), y(builder, getLoc(), getOutput());
+  auto sumOfRow = [&](Value value) {
+    return Expression(builder, getLoc(),
+                      builder.create<ReduceSumOp>(getLoc(), value, ArrayRef<int64_t>{tensorOf(value).getRank() - 1},
+                                                  /*keep=*/true, PlaceAttr()));
+  };
+  Value atGrad = builder.create<SoftmaxGradOp>(getLoc(), u, y, getScale(), PlaceAttr());
+  Expression atOutput = u * (g - sumOfRow(g * y)) - g * sumOfRow(u * y);
+  return SmallVector<Value>{atGrad, atOutput * getScale().convertToDouble()};
+}
+
 //===- LogSoftmaxOp ----------------------------------------------------------------------------------------------===//
 
 LogicalResult LogSoftmaxOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                              SmallVectorImpl<Type> &inferred) {
-  return inferRowwise<LogSoftmaxOp>(context, location, op.getOperands(), inferred);
+  if (failed(inferRowwise<LogSoftmaxOp>(context, location, op.getOperands(), inferred)))
+    return failure();
+  return checkAxis<LogSoftmaxOp>(location, op, inferred[0]);
+}
+
+SmallVector<Value> LogSoftmaxOp::decompose(OpBuilder &builder) {
+  return moveAxis(*this, builder,
+                  [&](Value turned) -> Value { return builder.create<LogSoftmaxOp>(getLoc(), turned, PlaceAttr()); });
 }
 
 Gradients LogSoftmaxOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  if (!isOverLast(*this))
+    return emitOpError("is not over the last dimension: run --dg-decompose first");
   return SmallVector<Value>{builder.create<LogSoftmaxGradOp>(getLoc(), grads[0], getResult(), PlaceAttr())};
 }
 
-ShardingRule LogSoftmaxOp::getShardingRule() { return rowwiseRule(*this, 1); }
+ShardingRule LogSoftmaxOp::getShardingRule() { return axisRule(*this); }
 OpCost LogSoftmaxOp::getCost() { return costPerElement(*this, 5); }
 
 LogicalResult LogSoftmaxOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                      const RunScalars &) {
-  int64_t size = rowSize(operands[0]);
-  for (int64_t row = 0; row < numRows(operands[0]); ++row) {
-    const double *in = operands[0].data.data() + row * size;
-    double largest = *std::max_element(in, in + size), sum = 0;
+  const HostTensor &input = operands[0];
+  int64_t axis = axisOf(*this), size = input.shape[axis], stride = lineStride(input.shape, axis);
+  forEachLine(input.shape, axis, [&](int64_t first) {
+    const double *in = input.data.data() + first;
+    double largest = -std::numeric_limits<double>::infinity(), sum = 0;
     for (int64_t i = 0; i < size; ++i)
-      sum += std::exp(in[i] - largest);
+      largest = std::max(largest, in[i * stride]);
     for (int64_t i = 0; i < size; ++i)
-      results[0].data[row * size + i] = in[i] - largest - std::log(sum);
-  }
+      sum += std::exp(in[i * stride] - largest);
+    for (int64_t i = 0; i < size; ++i)
+      results[0].data[first + i * stride] = in[i * stride] - largest - std::log(sum);
+  });
   return success();
 }
 
@@ -156,6 +236,18 @@ LogicalResult LogSoftmaxGradOp::evaluate(ArrayRef<HostTensor> operands, MutableA
       results[0].data[row * size + i] = grad[i] - std::exp(output[i]) * sum;
   }
   return success();
+}
+
+/// With u the gradient that arrives: at dy it is u - Σ u e^y, at y -u e^y Σ dy.
+Gradients LogSoftmaxGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  Expression u(builder, getLoc(), grads[0]), g(builder, getLoc(), getGrad()), y(builder, getLoc(), getOutput());
+  auto sumOfRow = [&](Value value) {
+    return Expression(builder, getLoc(),
+                      builder.create<ReduceSumOp>(getLoc(), value, ArrayRef<int64_t>{tensorOf(value).getRank() - 1},
+                                                  /*keep=*/true, PlaceAttr()));
+  };
+  Expression weighted = u * y.apply<ExpOp>();
+  return SmallVector<Value>{u - sumOfRow(weighted), -(weighted * sumOfRow(g))};
 }
 
 //===- LayerNormOp -----------------------------------------------------------------------------------------------===//

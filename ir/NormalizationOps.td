@@ -5,24 +5,31 @@
 
 include "ir/OpBase.td"
 
-def DG_SoftmaxOp : DG_Op<"softmax", (ins DG_Tensor:$input, DefaultValuedAttr<F64Attr, "1.0">:$scale, UnitAttr:$causal), (outs DG_Tensor:$result),
-    [Gradient, Sharded, Cost]> {
-  let summary = "Softmax of scale · x over the last dimension";
+def DG_SoftmaxOp : DG_Op<"softmax", (ins DG_Tensor:$input, DefaultValuedAttr<F64Attr, "1.0">:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$axis), (outs DG_Tensor:$result),
+    [Gradient, Sharded, Cost, Composite]> {
+  let summary = "Softmax of scale · x over the last dimension, or over `axis`";
+  let builders = [OpBuilder<(ins "mlir::Value":$input, "llvm::APFloat":$scale, "bool":$causal, "::dg::ir::PlaceAttr":$place), [{
+    build($_builder, $_state, input, scale, causal, mlir::IntegerAttr(), place);
+  }]>];
   let description = [{
+    Another axis than the last is moved there and back.
     With `causal` the last two dimensions are (token, seen token) and tokens after the present one get 0.
     Example: `%p = dg.softmax %scores {scale = 0.125, causal}`.
   }];
 }
 def DG_SoftmaxGradOp : DG_Op<"softmax_grad", (ins DG_Tensor:$grad, DG_Tensor:$output, DefaultValuedAttr<F64Attr, "1.0">:$scale), (outs DG_Tensor:$result),
-    [Sharded, Cost]> {
+    [Gradient, Sharded, Cost]> {
   let summary = "scale · y · (dy - Σ dy · y)";
   let description = [{Example: `%dx = dg.softmax_grad %dy, %y {scale = 0.125}`.}];
 }
-def DG_LogSoftmaxOp : DG_Op<"log_softmax", (ins DG_Tensor:$input), (outs DG_Tensor:$result), [Gradient, Sharded, Cost]> {
-  let summary = "Logarithm of softmax over the last dimension";
+def DG_LogSoftmaxOp : DG_Op<"log_softmax", (ins DG_Tensor:$input, OptionalAttr<I64Attr>:$axis), (outs DG_Tensor:$result), [Gradient, Sharded, Cost, Composite]> {
+  let summary = "Logarithm of softmax over the last dimension, or over `axis`";
+  let builders = [OpBuilder<(ins "mlir::Value":$input, "::dg::ir::PlaceAttr":$place), [{
+    build($_builder, $_state, input, mlir::IntegerAttr(), place);
+  }]>];
   let description = [{Example: `%p = dg.log_softmax %x`.}];
 }
-def DG_LogSoftmaxGradOp : DG_Op<"log_softmax_grad", (ins DG_Tensor:$grad, DG_Tensor:$output), (outs DG_Tensor:$result), [Sharded, Cost]> {
+def DG_LogSoftmaxGradOp : DG_Op<"log_softmax_grad", (ins DG_Tensor:$grad, DG_Tensor:$output), (outs DG_Tensor:$result), [Gradient, Sharded, Cost]> {
   let summary = "dy - exp(y) · Σ dy";
   let description = [{Example: `%dx = dg.log_softmax_grad %dy, %y`.}];
 }

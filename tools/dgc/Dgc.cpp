@@ -2,6 +2,7 @@
 // dgc: flags only. What it does is in Compile.cpp.
 #include "tools/FlagChecks.h"
 #include "tools/dgc/Compile.h"
+#include "tools/dgc/ListOps.h"
 
 #include <cstdio>
 
@@ -17,8 +18,7 @@ int main(int argc, char **argv) {
   app.set_version_flag("--version", "dgc " DG_VERSION);
   app.add_option("MODEL", options.model,
                  "a model in the dg dialect (.mlir, .mlirbc), or a family:\n"
-                 "mlp:784-1024-10  lenet  gpt:layers=4,hidden=384,heads=6,seq=256,vocab=8192  bert:layers=12,…")
-      ->required();
+                 "mlp:784-1024-10  lenet  gpt:layers=4,hidden=384,heads=6,seq=256,vocab=8192  bert:layers=12,…");
   app.add_option("-o,--output", options.output, "the job to write (default: the model's name with .dgx)");
 
   bool isTrain = false, isInfer = false;
@@ -59,6 +59,9 @@ int main(int argc, char **argv) {
   auto *print = app.add_option_group("What to print");
   print->add_option("--emit", options.emit, "print dg, plan, linalg, llvm or asm instead of writing a job")
       ->check(CLI::IsMember({"dg", "plan", "linalg", "llvm", "asm"}));
+  bool listsOps = false;
+  print->add_flag("--list-ops", listsOps,
+                  "print every op with what it has (gradient, sharding rule, …); needs no MODEL");
   print->add_flag("--save-phases", options.savePhases,
                   "keep the graph after each compiler pass in the job, for dgviz (default: off)");
   print
@@ -85,6 +88,12 @@ int main(int argc, char **argv) {
       ->check(wholeNumber(0, 3));
   if (auto code = dg::tools::parseCommandLine(app, argc, argv, "dgc: error: "))
     return *code;
+  if (listsOps)
+    return dg::tools::listOps();
+  if (options.model.empty()) {
+    std::fprintf(stderr, "dgc: error: MODEL is required: a file or a family (dgc --help)\n");
+    return 2;
+  }
   if (isTrain && isInfer) {
     std::fprintf(stderr, "dgc: error: --train and --infer exclude each other\n");
     return 2;

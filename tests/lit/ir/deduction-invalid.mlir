@@ -38,8 +38,8 @@ dg.graph @forward(%a: tensor<4x5xf32>, %b: tensor<4x5xf32>) {
 
 // -----
 
-dg.graph @forward(%a: tensor<4x5xf32>, %b: tensor<2x5x4xf32>) {
-  // expected-error@+1 {{'dg.matmul' op has operands 'tensor<4x5xf32>' and 'tensor<2x5x4xf32>', expected two tensors of the same rank, 2 or more, and of the same element type}}
+dg.graph @forward(%a: tensor<4x5xf32>, %b: tensor<f32>) {
+  // expected-error@+1 {{'dg.matmul' op has operands 'tensor<4x5xf32>' and 'tensor<f32>', expected two tensors of rank 1 or more and of the same element type, floats or integers}}
   %y = dg.matmul %a, %b
   dg.return %y
 }
@@ -47,7 +47,7 @@ dg.graph @forward(%a: tensor<4x5xf32>, %b: tensor<2x5x4xf32>) {
 // -----
 
 dg.graph @forward(%a: tensor<4x5xf32>, %b: tensor<5x4xf64>) {
-  // expected-error@+1 {{expected two tensors of the same rank, 2 or more, and of the same element type}}
+  // expected-error@+1 {{expected two tensors of rank 1 or more and of the same element type, floats or integers}}
   %y = dg.matmul %a, %b
   dg.return %y
 }
@@ -55,7 +55,7 @@ dg.graph @forward(%a: tensor<4x5xf32>, %b: tensor<5x4xf64>) {
 // -----
 
 dg.graph @forward(%a: tensor<3x4x5xf32>, %b: tensor<2x5x4xf32>) {
-  // expected-error@+1 {{'dg.matmul' op has operands 'tensor<3x4x5xf32>' and 'tensor<2x5x4xf32>', expected equal sizes in front of the last two dimensions}}
+  // expected-error@+1 {{'dg.matmul' op has operands 'tensor<3x4x5xf32>' and 'tensor<2x5x4xf32>', expected equal sizes, or 1, in front of the last two dimensions}}
   %y = dg.matmul %a, %b
   dg.return %y
 }

@@ -61,8 +61,8 @@ TEST(Inference, SaysWhatWasFoundAndExpected) {
        "'dg.matmul' op contracts 10 of lhs 'tensor<64x10xf32>' with 20 of rhs 'tensor<20x5xf32>', expected equal "
        "sizes"},
       {"%a: tensor<2x4x5xf32>, %b: tensor<3x5x6xf32>", "dg.matmul %a, %b",
-       "expected equal sizes in front of the last two"},
-      {"%a: tensor<4xf32>, %b: tensor<4x4xf32>", "dg.matmul %a, %b", "expected two tensors of the same rank"},
+       "expected equal sizes, or 1, in front of the last two"},
+      {"%a: tensor<f32>, %b: tensor<4x4xf32>", "dg.matmul %a, %b", "expected two tensors of rank 1 or more"},
       {"%a: tensor<64x10xf32>, %b: tensor<20xf32>", "dg.add %a, %b", "expected equal sizes, or 1"},
       {"%a: tensor<4xf32>, %b: tensor<4xi32>", "dg.mul %a, %b", "expected equal element types"},
       {"%a: tensor<64x10xf32>, %b: tensor<20x11xf32>", "dg.linear %a, %b", "contracts 10 of input"},

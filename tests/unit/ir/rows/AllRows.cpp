@@ -9,6 +9,9 @@ std::vector<OpSpec> elementwiseRows();
 std::vector<OpSpec> mathRows();
 std::vector<OpSpec> logicRows();
 std::vector<OpSpec> activationRows();
+std::vector<OpSpec> reductionRows();
+std::vector<OpSpec> orderRows();
+std::vector<OpSpec> einsumRows();
 std::vector<OpSpec> contractionRows();
 std::vector<OpSpec> convolutionRows();
 std::vector<OpSpec> shapeRows();
@@ -26,9 +29,11 @@ std::vector<OpSpec> optimizerRows();
 const std::vector<OpSpec> &opTable() {
   static const std::vector<OpSpec> table = [] {
     std::vector<OpSpec> all;
-    for (auto rows : {graphRows, elementwiseRows, mathRows, logicRows, activationRows, contractionRows, convolutionRows,
-                      shapeRows, movementRows, arrangementRows, attentionRows, normalizationRows, poolingRows,
-                      indexingRows, gatherRows, resampleRows, lossRows, optimizerRows})
+    for (auto rows :
+         {graphRows,       elementwiseRows, mathRows,          logicRows,       activationRows, reductionRows,
+          orderRows,       einsumRows,      contractionRows,   convolutionRows, shapeRows,      movementRows,
+          arrangementRows, attentionRows,   normalizationRows, poolingRows,     indexingRows,   gatherRows,
+          resampleRows,    lossRows,        optimizerRows})
       for (OpSpec &spec : rows())
         all.push_back(std::move(spec));
     return all;

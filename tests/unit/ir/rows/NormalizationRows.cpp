@@ -8,6 +8,9 @@ std::vector<OpSpec> normalizationRows() {
   return {
       {"dg.softmax %a", {{"n d"}}},
       {"dg.softmax %a {scale = 0.5, causal}", {{"b h t t"}}},
+      {"dg.softmax %a {axis = 0}", {{"n d"}}},
+      {"dg.softmax %a {axis = -2, scale = 2.0}", {{"b n d"}}},
+      {"dg.log_softmax %a {axis = 1}", {{"b n d"}}},
       {"dg.softmax_grad %a, %b {scale = 0.5}", {{"b n d"}, {"b n d", Elements::positive}}},
       {"dg.log_softmax %a", {{"b n d"}}},
       {"dg.log_softmax_grad %a, %b", {{"n d"}, {"n d"}}},

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of EinsumOps.td.
+#include "tests/unit/ir/OpTable.h"
+
+namespace dg::ir::test {
+
+std::vector<OpSpec> einsumRows() {
+  return {
+      {"dg.einsum %a, %b {equation = \"ij,jk->ik\"}", {{"n m"}, {"m k"}}},
+      {"dg.einsum %a, %b {equation = \"bij,bjk\"}", {{"b n m"}, {"b m k"}}},
+      {"dg.einsum %a, %b {equation = \"bhid, bhjd -> bhij\"}", {{"b h n d"}, {"b h m d"}}},
+      {"dg.einsum %a {equation = \"ij->ji\"}", {{"n m"}}},
+      {"dg.einsum %a {equation = \"ijk->j\"}", {{"n m k"}}},
+      {"dg.einsum %a, %b {equation = \"i,j->ij\"}", {{"n"}, {"m"}}},
+      {"dg.einsum %a, %b {equation = \"i,i\"}", {{"n"}, {"n"}}},
+      {"dg.einsum %a, %b {equation = \"...ij,...jk->...ik\"}", {{"b n m"}, {"m k"}}},
+      {"dg.einsum %a, %b {equation = \"...i,...i->...\"}", {{"b 1 n"}, {"h n"}}},
+      {"dg.einsum %a, %b, %c {equation = \"ab,bc,cd->ad\"}", {{"n m"}, {"m k"}, {"k d"}}},
+      {"dg.einsum %a, %b {equation = \"ij,k->j\"}", {{"n m"}, {"k"}}},
+  };
+}
+
+} // namespace dg::ir::test

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/dgc/ListOps.h"
+
+#include "codegen/OpListing.h"
+#include "ir/Dialect.h"
+
+namespace dg::tools {
+
+int listOps() {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<ir::DGDialect>();
+  codegen::printOps(context, llvm::outs());
+  return 0;
+}
+
+} // namespace dg::tools

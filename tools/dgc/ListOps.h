@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// dgc --list-ops.
+#pragma once
+
+namespace dg::tools {
+
+/// Prints the table of all ops to stdout; the answer is the exit code.
+int listOps();
+
+} // namespace dg::tools
