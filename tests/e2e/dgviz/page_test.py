@@ -134,6 +134,9 @@ class PageTest(ViewTest):
         self.open(job, fragment="#graph&op=3")
         self.assertEqual(self.browser.text("#side h3"), jobs.plan_of(job)["ops"][3]["name"])
         self.assertTrue(self.browser.one("#view-graph").is_displayed())
+        self.browser.run("location.hash = '#memory&op=5'")
+        self.assertTrue(self.browser.one("#view-memory").is_displayed())
+        self.assertEqual(self.browser.text("#side h3"), jobs.plan_of(job)["ops"][5]["name"])
         for number, view in enumerate(VIEWS, 1):
             self.browser.press("body", str(number))
             self.assertTrue(self.browser.one(f"#view-{view}").is_displayed(), view)

@@ -313,7 +313,7 @@ function showGraph() {
     return { sub: [(moving ? '⇄ ' : '') + plural(items.length, 'op'), timeOf(costOf(items)), mesh.pipe > 1 ? 'stage ' + tree.graph.stages[node] : ''].filter(Boolean).join(' · '), colour: colourOf(items),
       isCommunication: false, tip: tree.graph.titles[node] + ': ' + plural(items.length, 'op') + (moving ? ', ' + moving + ' of them communicate' : '') + '. Double-click to open.' };
   };
-  box.note.textContent = plural(ops.length, 'op') + ' in ' + plural(tree.children[0].length, 'box').replace(/boxs/, 'boxes') + ' · forward runs down, backward beside it up';
+  box.note.textContent = plural(ops.length, 'op') + ' in ' + plural(tree.children[0].length, 'box', 'boxes') + ' · forward runs down, backward beside it up';
   choice(tools, 'colour', colourModes, colourMode, (mode) => { colourMode = mode; const { open, at, chosen, found } = shownGraph; showGraph(); Object.assign(shownGraph, { open, at, chosen, found }); shownGraph.redraw(); });
   const act = (text, title, action) => button(tools, text, title, () => { action(); shownGraph.host.focus({ preventScroll: true }); });
   act('open all', 'Open every group, as far as the page can show it', () => shownGraph.openAll(1500));

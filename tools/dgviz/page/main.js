@@ -105,9 +105,17 @@ byId('footer').textContent = 'Made by ' + view.tool + ' from ' + (view.job || 'a
 view.programs.forEach((one, index) => button(byId('programs'), one.name, 'Program ' + one.name, () => showProgram(index)));
 Object.entries(viewNames).forEach(([name, text], i) => button(byId('views'), text, 'Key ' + (i + 1), () => showView(name), { id: 'tab-' + name }));
 // Links: plan.html#timeline, plan.html#graph&op=12
-const linked = /^#([a-z]+)?(?:&?op=(\d+))?$/.exec(location.hash) || [];
-if (viewNames[linked[1]]) state.view = linked[1];
-else if (view.difference) state.view = 'difference';
+function readLink() {
+  const [, name, op] = /^#([a-z]+)?(?:&?op=(\d+))?$/.exec(location.hash) || [];
+  return { name: viewNames[name] ? name : null, op: op !== undefined && plan.ops[Number(op)] && program() ? Number(op) : null };
+}
+const linked = readLink();
+state.view = linked.name || (view.difference ? 'difference' : 'summary');
 showProgram(0);
-if (linked[2] !== undefined && plan.ops[Number(linked[2])]) chooseOp(Number(linked[2]), true);
+if (linked.op !== null) chooseOp(linked.op, true);
+addEventListener('hashchange', () => {
+  const { name, op } = readLink();
+  if (name) showView(name);
+  if (op !== null) chooseOp(op, true);
+});
 document.body.dataset.ready = 'true';

@@ -11,7 +11,7 @@ const timeText = (us) => Math.abs(us) < 1000 ? us.toFixed(1) + ' µs' : Math.abs
 const percent = (x) => (x * 100).toFixed(1) + ' %';
 const shorten = (text, length) => text.length > length ? text.slice(0, length - 1) + '…' : text;
 const typeText = (value, shape) => value.dtype + '[' + shape.join(' × ') + ']';
-const plural = (n, what) => n + ' ' + what + (n === 1 ? '' : 's');
+const plural = (n, one, many) => n + ' ' + (n === 1 ? one : many || one + 's');
 const signed = (text, value) => (value > 0 ? '+' : value < 0 ? '−' : '±') + text;
 
 /** Round steps of bytes: 64 KiB, 128 KiB, … */
