@@ -200,6 +200,9 @@ void addMath(Table &table) {
   table["dg.reciprocal"] = [](KernelBuilder &k, Operation *, ValueRange v) {
     return k.fdiv(k.constant(1, v[0]), v[0]);
   };
+  table["dg.normalize"] = [](KernelBuilder &k, Operation *, ValueRange v) {
+    return k.fma(k.fsub(v[0], v[1]), v[2], v[3]);
+  };
   table["dg.rsqrt"] = [](KernelBuilder &k, Operation *, ValueRange v) {
     return k.fdiv(k.constant(1, v[0]), k.sqrt(v[0]));
   };

@@ -73,6 +73,10 @@ void KernelBuilder::loop(Value from, Value to, int64_t step, Body body) {
 }
 
 KernelBuilder::Values KernelBuilder::loop(Value from, Value to, int64_t step, ValueRange carried, CarryingBody body) {
+  if (carried.empty()) {
+    this->loop(from, to, step, [&](Value at) { body(at, {}); });
+    return {};
+  }
   auto loop = create<scf::ForOp>(from, to, index(step), carried);
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToStart(loop.getBody());

@@ -139,6 +139,9 @@ public:
   Value greater(Value a, Value b) { return create<mlir::arith::CmpFOp>(mlir::arith::CmpFPredicate::OGT, a, b); }
   Value select(Value condition, Value a, Value b) { return create<mlir::arith::SelectOp>(condition, a, b); }
   Value sqrt(Value a);
+  /// A number of type `real` as f64, in which long sums keep their digits, and back.
+  Value toDouble(Value a) { return real.isF64() ? a : create<mlir::arith::ExtFOp>(getF64Type(), a).getResult(); }
+  Value fromDouble(Value a) { return real.isF64() ? a : create<mlir::arith::TruncFOp>(real, a).getResult(); }
   /// Relative error below 2e-7; 0 below -87.3, infinity above 88.7.
   Value exp(Value a);
   /// Relative error below 2e-7.

@@ -8,8 +8,9 @@ const KernelTable &kernelTable() {
   static const KernelTable table = [] {
     KernelTable rows;
     for (auto add : {addElementwiseKernels, addMatmulKernels, addReduceKernels, addOrderKernels, addShapeKernels,
-                     addMovementKernels, addOptimizerKernels, addConvolutionKernels, addPoolingKernels,
-                     addNormalizationKernels, addIndexingKernels, addGatherKernels, addResampleKernels})
+                     addMovementKernels, addOptimizerKernels, addConvolutionKernels, addWindowConvKernels,
+                     addPoolingKernels, addWindowPoolKernels, addNormalizationKernels, addStatisticsKernels,
+                     addIndexingKernels, addGatherKernels, addResampleKernels})
       add(rows);
     return rows;
   }();

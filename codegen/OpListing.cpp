@@ -45,7 +45,7 @@ std::string gradientReason(StringRef name) {
       .Case("dg.one_hot", "its operand is a place")
       .Case("dg.iota", "it has no operand")
       .Cases("dg.sgd", "dg.momentum", "dg.adam", "dg.adagrad", "dg.rmsprop", "dg.lion", "dg.lamb_direction",
-             "dg.lamb_step", "a step of the optimizer, behind which nothing is trained")
+             "dg.lamb_step", "dg.clip_gradient", "a step of the optimizer, behind which nothing is trained")
       .Case("dg.max_pool_indices", "its result is a place")
       .Case("dg.normalize_sums", "part of a gradient, written for speed; second derivatives of it are not offered")
       .Default("");

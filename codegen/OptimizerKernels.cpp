@@ -95,12 +95,137 @@ LogicalResult emitAdam(KernelBuilder &k, Operation *op) {
   });
   return success();
 }
+
+LogicalResult emitAdagrad(KernelBuilder &k, Operation *op) {
+  auto adagrad = cast<ir::AdagradOp>(op);
+  double decay = adagrad.getWeightDecay().convertToDouble(), epsilon = adagrad.getEpsilon().convertToDouble();
+  auto number = [&](double value) -> Value {
+    return k.create<arith::ConstantOp>(k.getFloatAttr(k.getF64Type(), value));
+  };
+  // lr / (1 + (step - 1) · lr_decay), once for the tile.
+  Value step = k.create<arith::SIToFPOp>(k.getF64Type(), k.step());
+  Value slowed =
+      k.create<arith::MulFOp>(k.create<arith::SubFOp>(step, number(1)), number(adagrad.getLrDecay().convertToDouble()));
+  Value rate = k.fromDouble(k.create<arith::DivFOp>(k.toDouble(k.lr()), k.create<arith::AddFOp>(number(1), slowed)));
+  loopElements(k, op, [&](Value at, Lanes lanes) {
+    Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes);
+    if (decay != 0)
+      grad = k.fma(param, k.constant(decay, param), grad);
+    Value sum = k.fma(grad, grad, k.load(k.buffer(2), at, lanes));
+    Value step = k.fdiv(grad, k.fadd(k.sqrt(sum), k.constant(epsilon, sum)));
+    k.store(k.fsub(param, k.fmul(spread(k, rate, lanes), step)), k.buffer(0), at, lanes);
+    k.store(sum, k.buffer(2), at, lanes);
+  });
+  return success();
+}
+
+LogicalResult emitRmsprop(KernelBuilder &k, Operation *op) {
+  auto rmsprop = cast<ir::RmspropOp>(op);
+  double decay = rmsprop.getWeightDecay().convertToDouble(), epsilon = rmsprop.getEpsilon().convertToDouble();
+  double alpha = rmsprop.getAlpha().convertToDouble(), momentum = rmsprop.getMomentum().convertToDouble();
+  loopElements(k, op, [&](Value at, Lanes lanes) {
+    Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes);
+    if (decay != 0)
+      grad = k.fma(param, k.constant(decay, param), grad);
+    Value square = k.load(k.buffer(2), at, lanes), velocity = k.load(k.buffer(3), at, lanes);
+    square = k.fma(square, k.constant(alpha, square), k.scale(k.fmul(grad, grad), 1 - alpha));
+    Value quotient = k.fdiv(grad, k.fadd(k.sqrt(square), k.constant(epsilon, square)));
+    velocity = k.fma(velocity, k.constant(momentum, velocity), quotient);
+    k.store(k.fsub(param, k.fmul(spread(k, k.lr(), lanes), velocity)), k.buffer(0), at, lanes);
+    k.store(square, k.buffer(2), at, lanes);
+    k.store(velocity, k.buffer(3), at, lanes);
+  });
+  return success();
+}
+
+LogicalResult emitLion(KernelBuilder &k, Operation *op) {
+  auto lion = cast<ir::LionOp>(op);
+  double decay = lion.getWeightDecay().convertToDouble();
+  double beta1 = lion.getBeta1().convertToDouble(), beta2 = lion.getBeta2().convertToDouble();
+  loopElements(k, op, [&](Value at, Lanes lanes) {
+    Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes),
+          first = k.load(k.buffer(2), at, lanes), lr = spread(k, k.lr(), lanes);
+    Value direction = k.fma(first, k.constant(beta1, first), k.scale(grad, 1 - beta1)), zero = k.constant(0, first);
+    Value negative = k.select(k.greater(zero, direction), k.constant(-1, first), zero);
+    Value sign = k.select(k.greater(direction, zero), k.constant(1, first), negative);
+    if (decay != 0)
+      sign = k.fma(param, k.constant(decay, param), sign);
+    k.store(k.fsub(param, k.fmul(lr, sign)), k.buffer(0), at, lanes);
+    k.store(k.fma(first, k.constant(beta2, first), k.scale(grad, 1 - beta2)), k.buffer(2), at, lanes);
+  });
+  return success();
+}
+
+LogicalResult emitLambDirection(KernelBuilder &k, Operation *op) {
+  auto lamb = cast<ir::LambDirectionOp>(op);
+  double beta1 = lamb.getBeta1().convertToDouble(), beta2 = lamb.getBeta2().convertToDouble();
+  double decay = lamb.getWeightDecay().convertToDouble(), epsilon = lamb.getEpsilon().convertToDouble();
+  Value one = k.create<arith::ConstantOp>(k.getFloatAttr(k.getF64Type(), 1));
+  auto inverse = [&](double beta) -> Value {
+    return k.create<arith::DivFOp>(one, k.create<arith::SubFOp>(one, powerOfStep(k, beta)));
+  };
+  Value scale1 = k.fromDouble(inverse(beta1)), scale2 = k.fromDouble(k.create<math::SqrtOp>(inverse(beta2)));
+  loopElements(k, op, [&](Value at, Lanes lanes) {
+    Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes);
+    Value first = k.load(k.buffer(2), at, lanes), second = k.load(k.buffer(3), at, lanes);
+    first = k.fma(first, k.constant(beta1, first), k.scale(grad, 1 - beta1));
+    second = k.fma(second, k.constant(beta2, second), k.scale(k.fmul(grad, grad), 1 - beta2));
+    Value denominator = k.fma(k.sqrt(second), spread(k, scale2, lanes), k.constant(epsilon, second));
+    Value direction = k.fdiv(k.fmul(first, spread(k, scale1, lanes)), denominator);
+    k.store(k.fma(param, k.constant(decay, param), direction), k.buffer(4), at, lanes);
+    k.store(first, k.buffer(2), at, lanes);
+    k.store(second, k.buffer(3), at, lanes);
+  });
+  return success();
+}
+
+LogicalResult emitLambStep(KernelBuilder &k, Operation *op) {
+  Value zero = k.number(0), param = k.loadScalar(k.buffer(2), k.index(0)),
+        direction = k.loadScalar(k.buffer(3), k.index(0));
+  Value hasNorms = k.create<arith::AndIOp>(k.greater(param, zero), k.greater(direction, zero));
+  Value ratio = k.sqrt(k.fdiv(param, k.select(hasNorms, direction, k.number(1))));
+  Value rate = k.fmul(k.lr(), k.select(hasNorms, ratio, k.number(1)));
+  loopElements(k, op, [&](Value at, Lanes lanes) {
+    Value step = k.fmul(spread(k, rate, lanes), k.load(k.buffer(1), at, lanes));
+    k.store(k.fsub(k.load(k.buffer(0), at, lanes), step), k.buffer(0), at, lanes);
+  });
+  return success();
+}
+
+LogicalResult emitClipGradient(KernelBuilder &k, Operation *op) {
+  auto clip = cast<ir::ClipGradientOp>(op);
+  double limit = clip.getMaxValue().convertToDouble();
+  Value factor, result = k.buffer(clip.getSquare() ? 2 : 1);
+  if (clip.getSquare()) {
+    Value norm = k.fadd(k.sqrt(k.loadScalar(k.buffer(1), k.index(0))), k.number(1e-6));
+    factor = k.fdiv(k.number(clip.getMaxNorm().convertToDouble()), norm);
+    // Not above 1, and a norm that is NaN makes every gradient NaN, where it is found.
+    factor = k.select(k.greater(factor, k.number(1)), k.number(1), factor);
+  }
+  loopElements(k, op, [&](Value at, Lanes lanes) {
+    Value grad = k.load(k.buffer(0), at, lanes);
+    if (factor)
+      grad = k.fmul(grad, spread(k, factor, lanes));
+    if (limit > 0) {
+      Value most = k.constant(limit, grad), least = k.constant(-limit, grad);
+      grad = k.select(k.greater(grad, most), most, k.select(k.greater(least, grad), least, grad));
+    }
+    k.store(grad, result, at, lanes);
+  });
+  return success();
+}
 } // namespace
 
 void addOptimizerKernels(KernelTable &table) {
   table["dg.sgd"] = {emitSgd, {0}};
   table["dg.momentum"] = {emitMomentum, {0, 2}};
   table["dg.adam"] = {emitAdam, {0, 2, 3}};
+  table["dg.adagrad"] = {emitAdagrad, {0, 2}};
+  table["dg.rmsprop"] = {emitRmsprop, {0, 2, 3}};
+  table["dg.lion"] = {emitLion, {0, 2}};
+  table["dg.lamb_direction"] = {emitLambDirection, {-1, 2, 3}};
+  table["dg.lamb_step"] = {emitLambStep, {0}};
+  table["dg.clip_gradient"] = {emitClipGradient};
 }
 
 } // namespace dg::codegen

@@ -12,6 +12,7 @@
 #include "ir/NormalizationOps.h"
 #include "ir/PoolingOps.h"
 #include "ir/ShapeOps.h"
+#include "ir/StatisticsOps.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -47,6 +48,12 @@ Value GraphBuilder::parameter(const Twine &name, ArrayRef<int64_t> shape, Init i
   auto initAttr = InitAttr::get(builder.getContext(), init.kind, builder.getF64FloatAttr(init.value));
   return builder.create<ParameterOp>(locationOf(nameAttr), type, nameAttr, TypeAttr::get(type), initAttr,
                                      /*state=*/UnitAttr(), /*frozen=*/UnitAttr(), PlaceAttr());
+}
+
+Value GraphBuilder::state(const Twine &name, ArrayRef<int64_t> shape, Init init, Type elementType) {
+  Value value = parameter(name, shape, init, elementType);
+  value.getDefiningOp<ParameterOp>().setState(true);
+  return value;
 }
 
 template <typename Op, typename... Arguments> Value GraphBuilder::make(const Twine &label, Arguments &&...arguments) {
@@ -127,6 +134,20 @@ Value GraphBuilder::layerNorm(Value x, const Twine &name, const LayerOptions &op
                            builder.getF64FloatAttr(1e-5));
 }
 
+Value GraphBuilder::batchNorm(Value x, const Twine &name, const LayerOptions &options) {
+  std::string layer = name.str();
+  std::optional<int64_t> channels = inputSize(x, 1, layer);
+  if (!channels)
+    return x;
+  Type elementType = tensorOf(x).getElementType();
+  Value weight = parameter(layer + ".weight", {*channels}, options.weight.value_or(Init::constant(1)), elementType);
+  Value bias = parameter(layer + ".bias", {*channels}, options.bias.value_or(Init::constant(0)), elementType);
+  Value mean = state(layer + ".running_mean", {*channels}, Init::constant(0), elementType);
+  Value variance = state(layer + ".running_var", {*channels}, Init::constant(1), elementType);
+  return make<BatchNormOp>(options.label.empty() ? layer : options.label, x, weight, bias, mean, variance,
+                           builder.getF64FloatAttr(1e-5), builder.getF64FloatAttr(0.1));
+}
+
 Value GraphBuilder::embedding(Value tokens, const Twine &name, int64_t rows, int64_t width,
                               const LayerOptions &options) {
   std::string layer = name.str();
@@ -149,6 +170,14 @@ Value GraphBuilder::reshape(Value x, ArrayRef<int64_t> shape, const Twine &label
 Value GraphBuilder::maxPool2d(Value x, std::array<int64_t, 2> kernel, const Twine &label) {
   return make<MaxPool2dOp>(label, x, builder.getDenseI64ArrayAttr(kernel), /*strides=*/DenseI64ArrayAttr());
 }
+
+Value GraphBuilder::maxPool(Value x, const ConvWindow &window, const Twine &label) {
+  return make<MaxPoolOp>(label, x, builder.getDenseI64ArrayAttr(window.kernel),
+                         builder.getDenseI64ArrayAttr(window.strides), builder.getDenseI64ArrayAttr(window.padding),
+                         builder.getDenseI64ArrayAttr({}), UnitAttr());
+}
+
+Value GraphBuilder::globalAvgPool(Value x, const Twine &label) { return make<GlobalAvgPoolOp>(label, x); }
 
 Value GraphBuilder::logSoftmax(Value x, const Twine &label) { return make<LogSoftmaxOp>(label, x, IntegerAttr()); }
 

@@ -35,7 +35,7 @@ struct LayerOptions {
   std::string label = "";
 };
 
-/// The window of a convolution: [height, width] each.
+/// The window of a convolution or a pool: [height, width] each.
 struct ConvWindow {
   std::array<int64_t, 2> kernel;
   std::array<int64_t, 2> strides = {1, 1};
@@ -65,6 +65,8 @@ public:
   mlir::Value input(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, mlir::Type elementType);
   /// An f32 parameter unless `elementType` says otherwise.
   mlir::Value parameter(const llvm::Twine &name, llvm::ArrayRef<int64_t> shape, Init init, mlir::Type elementType = {});
+  /// What a layer keeps and no optimizer trains.
+  mlir::Value state(const llvm::Twine &name, llvm::ArrayRef<int64_t> shape, Init init, mlir::Type elementType = {});
 
   // Layers: `name`.weight and `name`.bias are their parameters, made where the layer is.
   mlir::Value linear(mlir::Value x, const llvm::Twine &name, int64_t outWidth, const LayerOptions &options = {});
@@ -72,6 +74,8 @@ public:
                      const LayerOptions &options = {});
   /// Over the last dimension; starts as the identity.
   mlir::Value layerNorm(mlir::Value x, const llvm::Twine &name, const LayerOptions &options = {});
+  /// By channel (dimension 1); starts as the identity. `name`.running_mean and `name`.running_var are its state.
+  mlir::Value batchNorm(mlir::Value x, const llvm::Twine &name, const LayerOptions &options = {});
   /// Rows of a table [rows, width]; starts with deviation 1.
   mlir::Value embedding(mlir::Value tokens, const llvm::Twine &name, int64_t rows, int64_t width,
                         const LayerOptions &options = {});
@@ -84,6 +88,9 @@ public:
   mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> shape, const llvm::Twine &label = "");
   /// Windows side by side.
   mlir::Value maxPool2d(mlir::Value x, std::array<int64_t, 2> kernel, const llvm::Twine &label = "");
+  mlir::Value maxPool(mlir::Value x, const ConvWindow &window, const llvm::Twine &label = "");
+  /// The mean over all places: [n, c, 1, 1].
+  mlir::Value globalAvgPool(mlir::Value x, const llvm::Twine &label = "");
   mlir::Value logSoftmax(mlir::Value x, const llvm::Twine &label = "");
   /// Query, key and value are [batch, tokens, width].
   mlir::Value attention(mlir::Value query, mlir::Value key, mlir::Value value, int64_t heads, bool isCausal,

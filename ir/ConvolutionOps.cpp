@@ -4,6 +4,7 @@
 #include "ir/ConvolutionOps.h"
 #include "ir/ElementwiseOps.h"
 #include "ir/GradientBuilding.h"
+#include "ir/ImageRules.h"
 #include "ir/ShapeOps.h"
 #include "ir/TypeInference.h"
 
@@ -142,27 +143,6 @@ SmallVector<Value> Conv2dOp::decompose(OpBuilder &builder) {
 
 //===- Sharding --------------------------------------------------------------------------------------------------===//
 
-/// A convolution over factors n, o and c: places of each in the tensors [operand or result][dimension], by their
-/// letters.
-static ShardingRule imageRule(Operation *op, ArrayRef<StringRef> operands, StringRef result, StringRef letters) {
-  ShardingRule rule = emptyShardingRule(op);
-  for (char letter : letters) {
-    std::optional<int32_t> factor;
-    auto place = [&](StringRef layout, RankedTensorType type, auto &dims) {
-      size_t dim = layout.find(letter);
-      if (dim == StringRef::npos)
-        return;
-      if (!factor)
-        factor = rule.addFactor(type.getDimSize(dim));
-      dims[dim].push_back(*factor);
-    };
-    for (auto [index, layout] : llvm::enumerate(operands))
-      place(layout, tensorOf(op->getOperand(index)), rule.operands[index]);
-    place(result, tensorOf(op->getResult(0)), rule.results[0]);
-  }
-  return rule;
-}
-
 ShardingRule Conv2dOp::getShardingRule() {
   // A partial sum over c would count the bias once on each rank.
   if (getBias())
@@ -173,12 +153,6 @@ ShardingRule Conv2dInputGradOp::getShardingRule() { return imageRule(*this, {"no
 ShardingRule Conv2dWeightGradOp::getShardingRule() { return imageRule(*this, {"no", "nc"}, "oc", "noc"); }
 
 //===- Cost ------------------------------------------------------------------------------------------------------===//
-
-/// All three multiply and add once for each tap.
-static OpCost tapCost(Operation *op, RankedTensorType output, RankedTensorType weight) {
-  double taps = double(output.getNumElements()) * weight.getNumElements() / weight.getDimSize(0);
-  return {2 * taps, operandAndResultBytes(op)};
-}
 
 OpCost Conv2dOp::getCost() { return tapCost(*this, tensorOf(getResult()), tensorOf(getWeight())); }
 OpCost Conv2dInputGradOp::getCost() { return tapCost(*this, tensorOf(getGrad()), tensorOf(getWeight())); }

@@ -30,6 +30,7 @@ void DGDialect::initialize() {
   addMovementOps();
   addArrangementOps();
   addNormalizationOps();
+  addStatisticsOps();
   addPoolingOps();
   addIndexingOps();
   addGatherOps();

@@ -35,6 +35,7 @@ def DG_Dialect : Dialect {
     void addMovementOps();
     void addArrangementOps();
     void addNormalizationOps();
+    void addStatisticsOps();
     void addPoolingOps();
     void addIndexingOps();
     void addGatherOps();

@@ -7,6 +7,8 @@
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace dg::ir {
@@ -16,6 +18,7 @@ namespace {
 /// No size is larger, so that the elements of a tensor, and its bytes, can be counted in 64 bits.
 constexpr int64_t largestSize = 10'000'000;
 constexpr int64_t largestDepth = 10'000;
+constexpr int64_t largestImage = 8192;
 
 struct Family;
 
@@ -43,10 +46,42 @@ struct Request {
 
 struct Family {
   StringRef name;
-  /// A spec to show in messages; empty where the family is known but cannot be built.
+  /// A spec to show in messages.
   StringRef example;
   LogicalResult (*build)(const Request &request);
 };
+
+/// A size that a user can give as name=number.
+template <typename Sizes> struct SizeKey {
+  StringRef name;
+  int64_t Sizes::*size;
+  int64_t largest;
+};
+
+/// Sets the sizes that are assigned, each at most once; the others stay.
+template <typename Sizes>
+LogicalResult parseSizes(const Request &request, ArrayRef<StringRef> assignments, ArrayRef<SizeKey<Sizes>> keys,
+                         Sizes &sizes) {
+  llvm::SmallDenseSet<StringRef> given;
+  for (StringRef assignment : assignments) {
+    auto [name, text] = assignment.split('=');
+    const auto *key = llvm::find_if(keys, [name = name](const auto &key) { return key.name == name; });
+    if (key == keys.end()) {
+      auto error = request.error() << "found the key '" << name << "', expected ";
+      for (size_t i = 0; i < keys.size(); ++i)
+        error << (i == 0 ? "" : i + 1 == keys.size() ? " or " : ", ") << keys[i].name;
+      return error << ", as in " << request.family.example;
+    }
+    if (!given.insert(name).second)
+      return request.error() << "found the key '" << name << "' twice, expected each key once, as in "
+                             << request.family.example;
+    auto size = request.parseSize(name, text, key->largest);
+    if (failed(size))
+      return failure();
+    sizes.*key->size = *size;
+  }
+  return success();
+}
 
 //===- mlp: linear layers with relu between them -----------------------------------------------------------------===//
 
@@ -105,35 +140,15 @@ struct TransformerSizes {
 };
 
 FailureOr<TransformerSizes> parseTransformer(const Request &request, TransformerSizes sizes) {
-  struct Key {
-    StringRef name;
-    int64_t TransformerSizes::*size;
-    int64_t largest;
-    bool isGiven = false;
-  };
-  Key keys[] = {{"layers", &TransformerSizes::layers, largestDepth},
-                {"hidden", &TransformerSizes::hidden, largestSize},
-                {"heads", &TransformerSizes::heads, largestSize},
-                {"seq", &TransformerSizes::seq, largestSize},
-                {"vocab", &TransformerSizes::vocab, largestSize}};
+  const SizeKey<TransformerSizes> keys[] = {{"layers", &TransformerSizes::layers, largestDepth},
+                                            {"hidden", &TransformerSizes::hidden, largestSize},
+                                            {"heads", &TransformerSizes::heads, largestSize},
+                                            {"seq", &TransformerSizes::seq, largestSize},
+                                            {"vocab", &TransformerSizes::vocab, largestSize}};
   SmallVector<StringRef> assignments;
-  request.arguments.split(assignments, ',');
-  if (request.arguments.empty())
-    assignments.clear();
-  for (StringRef assignment : assignments) {
-    auto [name, text] = assignment.split('=');
-    Key *key = llvm::find_if(keys, [name = name](const Key &key) { return key.name == name; });
-    if (key == std::end(keys))
-      return request.error() << "found the key '" << name << "', expected layers, hidden, heads, seq or vocab, as in "
-                             << request.family.example;
-    if (std::exchange(key->isGiven, true))
-      return request.error() << "found the key '" << name << "' twice, expected each key once, as in "
-                             << request.family.example;
-    auto size = request.parseSize(name, text, key->largest);
-    if (failed(size))
-      return failure();
-    sizes.*key->size = *size;
-  }
+  request.arguments.split(assignments, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/!request.arguments.empty());
+  if (failed(parseSizes<TransformerSizes>(request, assignments, keys, sizes)))
+    return failure();
   if (sizes.hidden % sizes.heads != 0)
     return request.error() << "found hidden=" << sizes.hidden << " and heads=" << sizes.heads
                            << ", expected a number of heads that divides hidden";
@@ -221,9 +236,89 @@ LogicalResult buildBert(const Request &request) {
 
 //===- resnet ----------------------------------------------------------------------------------------------------===//
 
-LogicalResult rejectResnet(const Request &request) {
-  return request.error() << "needs batch norm and average pooling, which this version does not have: take one of "
-                         << knownFamilies();
+/// He et al., "Deep residual learning" (CVPR 2016), with the stride in the 3x3 convolution of a bottleneck and the
+/// names of torchvision.
+struct ResnetSizes {
+  int64_t depth = 0, classes = 1000, image = 224, width = 64;
+};
+
+struct ResnetDepth {
+  int64_t depth;
+  std::array<int64_t, 4> blocks;
+  bool isBottleneck;
+};
+constexpr ResnetDepth resnetDepths[] = {
+    {18, {2, 2, 2, 2}, false},  {34, {3, 4, 6, 3}, false},  {50, {3, 4, 6, 3}, true},
+    {101, {3, 4, 23, 3}, true}, {152, {3, 8, 36, 3}, true},
+};
+
+FailureOr<ResnetSizes> parseResnet(const Request &request) {
+  const SizeKey<ResnetSizes> keys[] = {{"classes", &ResnetSizes::classes, largestSize},
+                                       {"image", &ResnetSizes::image, largestImage},
+                                       {"width", &ResnetSizes::width, largestImage}};
+  ResnetSizes sizes;
+  SmallVector<StringRef> parts;
+  request.arguments.split(parts, ',');
+  if (parts.front().getAsInteger(10, sizes.depth) ||
+      llvm::none_of(resnetDepths, [&](const ResnetDepth &known) { return known.depth == sizes.depth; }))
+    return request.error() << "found '" << parts.front() << "' for the depth, expected 18, 34, 50, 101 or 152, as in "
+                           << request.family.example;
+  if (failed(parseSizes<ResnetSizes>(request, ArrayRef(parts).drop_front(), keys, sizes)))
+    return failure();
+  return sizes;
+}
+
+/// A convolution without a bias and its batch norm, as torchvision starts them: deviation √(2 / (outputs · taps)).
+Value convNorm(GraphBuilder &b, Value x, const Twine &conv, const Twine &norm, int64_t outputs, int64_t kernel,
+               int64_t stride) {
+  int64_t padding = kernel / 2;
+  Init start = Init::normal(std::sqrt(2.0 / double(outputs * kernel * kernel)));
+  Value h = b.conv2d(x, conv, outputs,
+                     {.kernel = {kernel, kernel}, .strides = {stride, stride}, .padding = {padding, padding}},
+                     {.weight = start, .hasBias = false});
+  return b.batchNorm(h, norm);
+}
+
+Value resnetBlock(GraphBuilder &b, Value x, const Twine &name, int64_t width, int64_t stride, bool isBottleneck,
+                  bool isFirst) {
+  std::string block = name.str();
+  int64_t outputs = isBottleneck ? 4 * width : width;
+  auto layer = [&](Value h, int number, int64_t channels, int64_t kernel, int64_t step) {
+    return convNorm(b, h, block + ".conv" + Twine(number), block + ".bn" + Twine(number), channels, kernel, step);
+  };
+  Value h;
+  if (isBottleneck) {
+    h = b.relu(layer(x, 1, width, 1, 1), block + ".relu1");
+    h = b.relu(layer(h, 2, width, 3, stride), block + ".relu2");
+    h = layer(h, 3, outputs, 1, 1);
+  } else {
+    h = b.relu(layer(x, 1, width, 3, stride), block + ".relu1");
+    h = layer(h, 2, outputs, 3, 1);
+  }
+  bool changesShape = stride != 1 || (isFirst && isBottleneck);
+  if (changesShape)
+    x = convNorm(b, x, block + ".downsample.0", block + ".downsample.1", outputs, 1, stride);
+  return b.relu(b.add(h, x, block + ".sum"), block);
+}
+
+LogicalResult buildResnet(const Request &request) {
+  auto sizes = parseResnet(request);
+  if (failed(sizes))
+    return failure();
+  const ResnetDepth &depth =
+      *llvm::find_if(resnetDepths, [&](const ResnetDepth &known) { return known.depth == sizes->depth; });
+  request.setOptimizer("sgd:lr=0.1,momentum=0.9,weight_decay=0.0001");
+
+  GraphBuilder b(request.module);
+  Value x = b.input("x", {b.batch, 3, sizes->image, sizes->image}, b.f32()), y = b.input("y", {b.batch}, b.i32());
+  Value h = b.relu(convNorm(b, x, "conv1", "bn1", sizes->width, 7, 2), "relu");
+  h = b.maxPool(h, {.kernel = {3, 3}, .strides = {2, 2}, .padding = {1, 1}}, "maxpool");
+  for (int64_t stage = 0; stage < 4; ++stage)
+    for (int64_t number = 0; number < depth.blocks[stage]; ++number)
+      h = resnetBlock(b, h, "layer" + Twine(stage + 1) + "." + Twine(number), sizes->width << stage,
+                      /*stride=*/stage > 0 && number == 0 ? 2 : 1, depth.isBottleneck, /*isFirst=*/number == 0);
+  h = b.reshape(b.globalAvgPool(h, "avgpool"), {0, -1}, "flat");
+  return b.returns(b.crossEntropy(b.linear(h, "fc", sizes->classes, {.label = "logits"}), y));
 }
 
 constexpr Family families[] = {
@@ -231,7 +326,7 @@ constexpr Family families[] = {
     {"lenet", "lenet", buildLenet},
     {"gpt", "gpt:layers=48,hidden=8192,heads=64,seq=2048,vocab=51200", buildGpt},
     {"bert", "bert:layers=12,hidden=768,heads=12,seq=512,vocab=30522", buildBert},
-    {"resnet", "", rejectResnet},
+    {"resnet", "resnet:50,classes=1000,image=224", buildResnet},
 };
 
 const Family *findFamily(StringRef spec) {
@@ -263,8 +358,7 @@ FailureOr<OwningOpRef<ModuleOp>> buildFamily(StringRef spec, MLIRContext &contex
 std::string knownFamilies() {
   SmallVector<StringRef> examples;
   for (const Family &family : families)
-    if (!family.example.empty())
-      examples.push_back(family.example);
+    examples.push_back(family.example);
   return llvm::join(examples, ", ");
 }
 

@@ -24,6 +24,15 @@ BlockArgument GraphOp::addInput(StringRef name, Type type) {
   return getBody().front().addArgument(type, getLoc());
 }
 
+void GraphOp::eraseInput(unsigned index) {
+  SmallVector<Attribute> names(getInputNames().getValue()), types(getInputTypes().getValue());
+  names.erase(names.begin() + index);
+  types.erase(types.begin() + index);
+  setInputNamesAttr(ArrayAttr::get(getContext(), names));
+  setInputTypesAttr(ArrayAttr::get(getContext(), types));
+  getBody().front().eraseArgument(index);
+}
+
 /// `@name(%x: type, …) [untyped] attributes { … }`: arguments of a graph whose types are still to be deduced are
 /// `!dg.any` inside it, so that no op of the text needs a type; `typed` after the arguments says that deduction has
 /// happened.

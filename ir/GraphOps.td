@@ -35,6 +35,8 @@ def DG_GraphOp : Op<DG_Dialect, "graph", [IsolatedFromAbove, Symbol, SingleBlock
     mlir::StringRef getInputName(unsigned index);
     /// Adds an input at the end; its block argument has the type itself.
     mlir::BlockArgument addInput(mlir::StringRef name, mlir::Type type);
+    /// Removes an input that nothing reads.
+    void eraseInput(unsigned index);
   }];
 }
 

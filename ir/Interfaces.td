@@ -63,6 +63,16 @@ def DG_LossOp : OpInterface<"LossOp"> {
       "mlir::Value", "buildPerSampleAccuracy", (ins "mlir::OpBuilder &":$builder)>];
 }
 
+/// Batch norm and dropout: what they compute while training is built by themselves.
+def DG_TrainingOp : OpInterface<"TrainingOp"> {
+  let cppNamespace = "::dg::ir";
+  let description = [{An op that computes otherwise while a model is trained. Evaluation and inference take it as it is.}];
+  let methods = [InterfaceMethod<[{
+      Builds what replaces the results while training, and adds to `scope.updates` what the step leaves in state. Emits an error on the op
+      where it cannot be trained.
+    }], "mlir::FailureOr<llvm::SmallVector<mlir::Value>>", "buildTraining", (ins "mlir::OpBuilder &":$builder, "::dg::ir::TrainingScope &":$scope)>];
+}
+
 /// An elementwise op is one scalar function; fusion and codegen work on these as a class.
 def DG_ElementwiseOp : OpInterface<"ElementwiseOp"> {
   let cppNamespace = "::dg::ir";

@@ -3,9 +3,11 @@
 // positions.
 #include "ir/LossOps.h"
 #include "ir/ElementwiseOps.h"
+#include "ir/Expression.h"
 #include "ir/GradientBuilding.h"
 #include "ir/HostTensorAccess.h"
 #include "ir/IndexingOps.h"
+#include "ir/MathOps.h"
 #include "ir/NormalizationOps.h"
 #include "ir/ShapeOps.h"
 #include "ir/TypeInference.h"
@@ -70,20 +72,60 @@ static LogicalResult evaluateClassLoss(Operation *op, const HostTensor &predicti
   return success();
 }
 
-//===- MseOp -----------------------------------------------------------------------------------------------------===//
+//===- Losses of pairs of elements -------------------------------------------------------------------------------===//
 
-LogicalResult MseOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                      SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
+template <typename Op>
+static LogicalResult inferPairLoss(MLIRContext *context, std::optional<Location> location, ValueRange operands,
+                                   SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, operands, 1, inferred))
     return success();
-  auto prediction = tensorOf(op.getPrediction()), target = tensorOf(op.getTarget());
+  auto prediction = tensorOf(operands[0]), target = tensorOf(operands[1]);
   if (prediction.getRank() < 1 || !mayBeEqual(prediction.getShape(), target.getShape()) ||
       prediction.getElementType() != target.getElementType())
-    return reject<MseOp>(location, "has prediction ", prediction, " and target ", target,
-                         ", expected equal types [samples, …]");
+    return reject<Op>(location, "has prediction ", prediction, " and target ", target,
+                      ", expected equal types [samples, …]");
   inferred.push_back(RankedTensorType::get({}, prediction.getElementType()));
   return success();
 }
+
+/// The mean of `loss(prediction, target)` over all elements.
+template <typename Loss>
+static LogicalResult evaluatePairLoss(ArrayRef<HostTensor> operands, HostTensor &result, Loss loss) {
+  size_t count = operands[0].data.size();
+  for (size_t i = 0; i < count; ++i)
+    result.data[0] += loss(operands[0].data[i], operands[1].data[i]) / double(count);
+  return success();
+}
+
+/// What a loss of pairs shares with the others; such a loss has no accuracy.
+#define DG_PAIR_LOSS(Op)                                                                                               \
+  LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,               \
+                                     SmallVectorImpl<Type> &inferred) {                                                \
+    return inferPairLoss<Op>(context, location, op.getOperands(), inferred);                                           \
+  }                                                                                                                    \
+  Value Op::buildPerSampleAccuracy(OpBuilder &) { return {}; }
+DG_PAIR_LOSS(MseOp)
+DG_PAIR_LOSS(L1Op)
+DG_PAIR_LOSS(BceWithLogitsOp)
+DG_PAIR_LOSS(KlDivOp)
+#undef DG_PAIR_LOSS
+
+LogicalResult HuberOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                        SmallVectorImpl<Type> &inferred) {
+  if (!(op.getDelta().convertToDouble() > 0))
+    return reject<HuberOp>(location, "has delta ", op.getDeltaAttr(), ", expected a number above 0");
+  return inferPairLoss<HuberOp>(context, location, op.getOperands(), inferred);
+}
+Value HuberOp::buildPerSampleAccuracy(OpBuilder &) { return {}; }
+
+LogicalResult SmoothL1Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                           SmallVectorImpl<Type> &inferred) {
+  if (!(op.getBeta().convertToDouble() > 0))
+    return reject<SmoothL1Op>(location, "has beta ", op.getBetaAttr(),
+                              ", expected a number above 0: dg.l1 is its limit");
+  return inferPairLoss<SmoothL1Op>(context, location, op.getOperands(), inferred);
+}
+Value SmoothL1Op::buildPerSampleAccuracy(OpBuilder &) { return {}; }
 
 Value MseOp::buildPerSample(OpBuilder &builder) {
   Value difference = builder.create<SubOp>(getLoc(), getPrediction(), getTarget(), PlaceAttr());
@@ -91,13 +133,77 @@ Value MseOp::buildPerSample(OpBuilder &builder) {
   return buildSampleMean(builder, getLoc(), square, 1);
 }
 
-Value MseOp::buildPerSampleAccuracy(OpBuilder &) { return {}; }
-
 LogicalResult MseOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
-  size_t count = operands[0].data.size();
-  for (size_t i = 0; i < count; ++i)
-    results[0].data[0] += std::pow(operands[0].data[i] - operands[1].data[i], 2) / count;
-  return success();
+  return evaluatePairLoss(operands, results[0], [](double x, double y) { return (x - y) * (x - y); });
+}
+
+Value L1Op::buildPerSample(OpBuilder &builder) {
+  Expression x(builder, getLoc(), getPrediction()), y(builder, getLoc(), getTarget());
+  return buildSampleMean(builder, getLoc(), (x - y).apply<AbsOp>(), 1);
+}
+
+LogicalResult L1Op::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+  return evaluatePairLoss(operands, results[0], [](double x, double y) { return std::abs(x - y); });
+}
+
+/// With c the distance d held within ±delta, c · (d - c/2) is d²/2 inside and delta · (|d| - delta/2) outside.
+static Value buildHuber(OpBuilder &builder, Location loc, Value prediction, Value target, double delta, double factor) {
+  Expression x(builder, loc, prediction), y(builder, loc, target), distance = x - y;
+  Expression held = distance.apply<ClipOp>(builder.getF64FloatAttr(-delta), builder.getF64FloatAttr(delta));
+  return buildSampleMean(builder, loc, held * (distance - held * 0.5), factor);
+}
+
+static double huberOf(double distance, double delta) {
+  distance = std::abs(distance);
+  return distance <= delta ? distance * distance / 2 : delta * (distance - delta / 2);
+}
+
+Value HuberOp::buildPerSample(OpBuilder &builder) {
+  return buildHuber(builder, getLoc(), getPrediction(), getTarget(), getDelta().convertToDouble(), 1);
+}
+
+LogicalResult HuberOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                const RunScalars &) {
+  double delta = getDelta().convertToDouble();
+  return evaluatePairLoss(operands, results[0], [&](double x, double y) { return huberOf(x - y, delta); });
+}
+
+Value SmoothL1Op::buildPerSample(OpBuilder &builder) {
+  double beta = getBeta().convertToDouble();
+  return buildHuber(builder, getLoc(), getPrediction(), getTarget(), beta, 1 / beta);
+}
+
+LogicalResult SmoothL1Op::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                   const RunScalars &) {
+  double beta = getBeta().convertToDouble();
+  return evaluatePairLoss(operands, results[0], [&](double x, double y) { return huberOf(x - y, beta) / beta; });
+}
+
+Value BceWithLogitsOp::buildPerSample(OpBuilder &builder) {
+  Expression x(builder, getLoc(), getPrediction()), y(builder, getLoc(), getTarget());
+  return buildSampleMean(builder, getLoc(), x.apply<SoftplusOp>() - x * y, 1);
+}
+
+LogicalResult BceWithLogitsOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                        const RunScalars &) {
+  return evaluatePairLoss(operands, results[0], [](double x, double y) {
+    return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))) - x * y;
+  });
+}
+
+/// 0 · log 0 is 0: the smallest float keeps the logarithm finite.
+constexpr double smallestProbability = 1e-37;
+
+Value KlDivOp::buildPerSample(OpBuilder &builder) {
+  Expression x(builder, getLoc(), getPrediction()), y(builder, getLoc(), getTarget());
+  Expression logarithm = y.apply<ClipOp>(builder.getF64FloatAttr(smallestProbability), FloatAttr()).apply<LogOp>();
+  return buildSampleMean(builder, getLoc(), y * (logarithm - x), 1);
+}
+
+LogicalResult KlDivOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                const RunScalars &) {
+  return evaluatePairLoss(operands, results[0],
+                          [](double x, double y) { return y * (std::log(std::max(y, smallestProbability)) - x); });
 }
 
 //===- NllOp -----------------------------------------------------------------------------------------------------===//

@@ -19,5 +19,27 @@ def DG_CrossEntropyOp : DG_Loss<"cross_entropy"> {
   let summary = "nll of log_softmax";
   let description = [{Prediction […, c] are logits, target […] integers. Example: `%loss = dg.cross_entropy %logits, %y`.}];
 }
+def DG_L1Op : DG_Loss<"l1"> {
+  let summary = "Mean of |prediction - target|";
+  let description = [{Example: `%loss = dg.l1 %p, %y`.}];
+}
+class DG_ScaledLoss<string mnemonic, dag extra> : DG_Op<mnemonic, !con((ins DG_Tensor:$prediction, DG_Tensor:$target), extra), (outs DG_Tensor:$result),
+    [DeclareOpInterfaceMethods<DG_LossOp>]>;
+def DG_HuberOp : DG_ScaledLoss<"huber", (ins DefaultValuedAttr<F64Attr, "1.0">:$delta)> {
+  let summary = "Mean of d²/2 where |d| is at most delta, else delta · (|d| - delta/2)";
+  let description = [{Example: `%loss = dg.huber %p, %y {delta = 0.5}`.}];
+}
+def DG_SmoothL1Op : DG_ScaledLoss<"smooth_l1", (ins DefaultValuedAttr<F64Attr, "1.0">:$beta)> {
+  let summary = "huber with delta = beta, divided by beta";
+  let description = [{Example: `%loss = dg.smooth_l1 %p, %y {beta = 0.5}`.}];
+}
+def DG_BceWithLogitsOp : DG_Loss<"bce_with_logits"> {
+  let summary = "Mean of log(1 + e^x) - x · y: binary cross-entropy of the logistic function of x";
+  let description = [{Example: `%loss = dg.bce_with_logits %x, %y`.}];
+}
+def DG_KlDivOp : DG_Loss<"kl_div"> {
+  let summary = "Mean of y · (log y - x): the prediction x are log-probabilities, the target y probabilities";
+  let description = [{Example: `%loss = dg.kl_div %logp, %y`.}];
+}
 
 #endif

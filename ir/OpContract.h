@@ -52,6 +52,21 @@ struct HostTensor {
   }
 };
 
+/// What a training form may need to know of the samples of its micro-batch, and what it leaves behind.
+struct TrainingScope {
+  mlir::Value share;        ///< [rows]: the part of each row in the micro-batch; 0 for padding, together 1
+  mlir::Value total;        ///< scalar: the part of the micro-batch in the step; 0 where it has no sample
+  mlir::Value inverseCount; ///< scalar: 1 / samples of the micro-batch
+
+  /// state += rate · (Σ over the step's micro-batches of `observed` - state).
+  struct Update {
+    mlir::Value state; ///< a dg.parameter
+    mlir::Value observed;
+    double rate;
+  };
+  llvm::SmallVector<Update> updates;
+};
+
 /// The scalars of a step, as dg_scalars of the kernel ABI has them.
 struct RunScalars {
   double lr = 0;

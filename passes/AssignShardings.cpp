@@ -179,7 +179,7 @@ private:
           !canCut(rule, axes, factors.front(), size))
         continue;
       unsigned budget = 256;
-      if (isAddedUpLater(op->getResult(0), dim, size, budget))
+      if (isAddedUpLater(op->getResult(0), dim, size, budget).value_or(false))
         return factors.front();
       double savedUs = cast<CostOp>(op.getOperation()).getCost().flops * (1.0 - 1.0 / double(size)) / 50e3;
       if (savedUs > bytesOf(op->getResult(0)) / 5e3 + 20)
@@ -188,9 +188,10 @@ private:
     return std::nullopt;
   }
 
-  /// True where every forward use of `value`, cut along `dim`, leads to a weight that sums over that dimension.
-  bool isAddedUpLater(Value value, unsigned dim, int64_t size, unsigned &budget) {
-    bool isUsed = false;
+  /// True where every forward use of `value`, cut along `dim`, leads to a weight that sums over that dimension; nothing
+  /// where no forward op needs it in the end (what only an update reads stays cut).
+  std::optional<bool> isAddedUpLater(Value value, unsigned dim, int64_t size, unsigned &budget) {
+    std::optional<bool> isUsed;
     for (OpOperand &use : value.getUses()) {
       auto user = dyn_cast<ShardingRuleOp>(use.getOwner());
       if (!user || getPlace(user).getPhase() != Phase::forward)
@@ -210,9 +211,12 @@ private:
       }
       const auto *place =
           llvm::find_if(result, [&](ArrayRef<int32_t> own) { return !own.empty() && own.front() == factors.front(); });
-      if (place == result.end() || !isAddedUpLater(user->getResult(0), place - result.begin(), size, budget))
+      if (place == result.end())
         return false;
-      isUsed = true;
+      std::optional<bool> later = isAddedUpLater(user->getResult(0), place - result.begin(), size, budget);
+      if (later == false)
+        return false;
+      isUsed = later ? later : isUsed;
     }
     return isUsed;
   }

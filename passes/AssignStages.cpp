@@ -7,6 +7,8 @@
 #include "passes/Mesh.h"
 #include "passes/Passes.h"
 
+#include "llvm/ADT/MapVector.h"
+
 using namespace mlir;
 
 namespace dg::passes {
@@ -37,8 +39,7 @@ struct AssignStagesPass : impl::AssignStagesBase<AssignStagesPass> {
 private:
   LogicalResult cut(GraphOp graph, int64_t numRanks) {
     partitioner::Graph costs;
-    llvm::DenseMap<int64_t, partitioner::Node> nodes;
-    SmallVector<Operation *> forward;
+    llvm::MapVector<int64_t, partitioner::Node> nodes; // by origin: an op of the author, with all that is made of it
     for (Operation &op : graph.getBody().front()) {
       if (isa<ReturnOp>(op))
         continue;
@@ -49,28 +50,35 @@ private:
         node.flops += cost.flops;
         node.bytes += cost.flops > 0 ? cost.bytes : 0;
       }
-      if (place.getPhase() == Phase::forward) {
+      if (node.name.empty())
         node.name = op.getName().getStringRef().str();
-        forward.push_back(&op);
-      }
     }
-    llvm::DenseMap<Operation *, partitioner::NodeId> ids;
-    for (Operation *op : forward) {
-      ids[op] = costs.addNode(nodes[getPlace(op).getOrigin()]);
-      for (Value operand : op->getOperands())
-        if (Operation *producer = operand.getDefiningOp()) {
-          auto type = tensorOf(operand);
-          costs.addEdge({ids.lookup(producer), ids.lookup(op),
-                         uint64_t(type.getNumElements()) * type.getElementTypeBitWidth() / 8,
-                         cast<OpResult>(operand).getResultNumber()});
-        }
+    llvm::DenseMap<int64_t, partitioner::NodeId> ids;
+    for (auto &[origin, node] : nodes)
+      ids[origin] = costs.addNode(node);
+    llvm::DenseMap<Value, uint32_t> values;
+    for (Operation &op : graph.getBody().front()) {
+      Phase phase = getPlace(&op).getPhase();
+      if (isa<ReturnOp>(op) || phase == Phase::backward)
+        continue;
+      for (Value operand : op.getOperands()) {
+        Operation *producer = operand.getDefiningOp();
+        // State that only an update reads stands where the update does.
+        if (!producer || (phase == Phase::update && !isa<ParameterOp>(producer)) ||
+            getPlace(producer).getOrigin() == getPlace(&op).getOrigin())
+          continue;
+        auto type = tensorOf(operand);
+        uint32_t number = values.try_emplace(operand, values.size()).first->second;
+        costs.addEdge({ids.lookup(getPlace(producer).getOrigin()), ids.lookup(getPlace(&op).getOrigin()),
+                       uint64_t(type.getNumElements()) * type.getElementTypeBitWidth() / 8, number});
+      }
     }
     partitioner::CostModel model(partitioner::hostCluster(uint32_t(numRanks)));
     Result<std::vector<uint32_t>> stages = partitioner::balanceStages(costs, uint32_t(numStages), model);
     if (!stages)
       return graph.emitOpError() << "cannot be cut into pipe=" << numStages << ": " << stages.status().message();
-    for (Operation *op : forward)
-      stageOf[getPlace(op).getOrigin()] = (*stages)[ids.lookup(op)];
+    for (auto [origin, id] : ids)
+      stageOf[origin] = (*stages)[id];
     return success();
   }
 

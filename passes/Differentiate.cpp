@@ -5,6 +5,8 @@
 #include "ir/GraphOps.h"
 #include "passes/Passes.h"
 
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
 using namespace mlir;
 
 namespace dg::passes {
@@ -39,12 +41,15 @@ struct DifferentiatePass : impl::DifferentiateBase<DifferentiatePass> {
   }
 
 private:
-  /// Origins are equal in all graphs that are copies of one another, as long as the ops come in the same order.
+  /// Ops that no pass has numbered come after those that --dg-number-ops did.
   void numberForwardOps() {
     for (auto graph : getOperation().getOps<GraphOp>()) {
       int64_t origin = 0;
       for (Operation &op : graph.getBody().front())
-        setPlace(&op, withOrigin(getPlace(&op), origin++, Phase::forward));
+        origin = std::max(origin, getPlace(&op).getOrigin() + 1);
+      for (Operation &op : graph.getBody().front())
+        if (getPlace(&op).getOrigin() < 0)
+          setPlace(&op, withOrigin(getPlace(&op), origin++, Phase::forward));
     }
   }
 
@@ -124,8 +129,19 @@ private:
       results.push_back(grad);
       names.push_back(builder.getStringAttr("grad " + parameter.getParam()));
     }
-    builder.create<ReturnOp>(end.getLoc(), results, builder.getArrayAttr(names), PlaceAttr());
+    auto last = builder.create<ReturnOp>(end.getLoc(), results, builder.getArrayAttr(names), PlaceAttr());
     end.erase();
+    // Ops give the gradients of all their operands; what leads to no parameter is not kept.
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*last->getBlock())))
+      if (getPlace(&op).getPhase() == Phase::backward && isOpTriviallyDead(&op))
+        op.erase();
+    // An update overwrites what the backward pass may still read.
+    SmallVector<Operation *> updates;
+    for (Operation &op : *last->getBlock())
+      if (getPlace(&op).getPhase() == Phase::update)
+        updates.push_back(&op);
+    for (Operation *op : updates)
+      op->moveBefore(last);
     return success();
   }
 };

@@ -71,7 +71,6 @@ private:
       return;
     }
     uint32_t index = uint32_t(model.ops.size());
-    opOfOrigin.try_emplace(getPlace(op).getOrigin(), index);
     ModelOp made;
     StringRef label = getPlace(op).getLabel().getValue();
     made.kind = op->getName().getStringRef().str();
@@ -111,6 +110,10 @@ private:
       made.results.push_back({id, factorsOf(dims)});
     }
     made.forward = workOf(op, rule);
+    // Of the parts of one op of the author, the one with the most work stands for its backward pass.
+    auto [main, isFirst] = opOfOrigin.try_emplace(getPlace(op).getOrigin(), index);
+    if (!isFirst && model.ops[main->second].forward.flops < made.forward.flops)
+      main->second = index;
     model.ops.push_back(std::move(made));
   }
 

@@ -1,24 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// An optimizer as a user names it: sgd:lr=0.01,momentum=0.5.
+// An optimizer as a user names it: sgd:lr=0.01,momentum=0.5;*.bias:weight_decay=0.
 #pragma once
 
 #include "runtime/support/Status.h"
 
 #include "llvm/ADT/StringRef.h"
 
+#include <string>
+#include <vector>
+
 namespace dg::passes {
 
 struct OptimizerSpec {
-  enum class Kind { sgd, adam, adamw } kind = Kind::sgd;
+  enum class Kind { sgd, adam, adamw, adagrad, rmsprop, lamb, lion } kind = Kind::sgd;
   double lr = 0;
   double momentum = 0;
-  bool isNesterov = false;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double nesterov = 0; ///< a switch: any number but 0
+  double beta1 = 0.9, beta2 = 0.999, alpha = 0.99, epsilon = 1e-8;
+  double lrDecay = 0, initialSum = 0; ///< of adagrad
   double weightDecay = 0;
+  double clipNorm = 0, clipValue = 0; ///< 0: not clipped
+
+  /// The weight decay of parameters whose names match a pattern with * and ?.
+  struct Group {
+    std::string pattern;
+    double weightDecay;
+  };
+  std::vector<Group> groups = {};
+
+  /// That of the last group that matches, else the optimizer's.
+  double weightDecayOf(llvm::StringRef parameter) const;
 };
 
-/// Reads NAME[:key=value,…]. Keys of sgd: lr (0.01), momentum, nesterov, weight_decay; of adam and adamw: lr (0.001),
-/// beta1, beta2, eps, weight_decay (adamw: 0.01). Fails with usage on an unknown name or key, or a value that is no
+/// Reads NAME[:key=value,…][;PATTERN:weight_decay=value]…. All have lr, weight_decay, clip_norm and clip_value. Others,
+/// with PyTorch's defaults: sgd (lr 0.01) momentum, nesterov; adam, adamw (0.001, decay 0.01) beta1, beta2, eps;
+/// adagrad (0.01) lr_decay, eps, initial_sum; rmsprop (0.01) alpha, eps, momentum; lamb (0.001, eps 1e-6) beta1, beta2,
+/// eps; lion (0.0001, beta2 0.99) beta1, beta2. Fails with usage on an unknown name or key, or a value that is no
 /// number.
 Result<OptimizerSpec> parseOptimizer(llvm::StringRef text);
 

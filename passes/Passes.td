@@ -20,6 +20,19 @@ def CheckMesh : Pass<"dg-check-mesh", "mlir::ModuleOp"> {
   let options = [Option<"mesh", "mesh", "std::string", "\"\"", "Mesh axes: data=2,tensor=2,pipe=2">];
 }
 
+def FreezeParameters : Pass<"dg-freeze-parameters", "mlir::ModuleOp"> {
+  let summary = "Takes parameters out of training by name";
+  let options = [ListOption<"patterns", "patterns", "std::string", "Names with * and ?, each of which matches at least one parameter">];
+}
+
+def NumberOps : Pass<"dg-number-ops", "mlir::ModuleOp"> {
+  let summary = "Numbers the ops that the author wrote";
+  let description = [{
+    The number is the `origin` of the op and of whatever later passes make of it: its parts, its gradients, its updates. Programs that
+    are copies of one graph then agree on stages, although each takes ops apart in its own way.
+  }];
+}
+
 def AddEvaluation : Pass<"dg-add-evaluation", "mlir::ModuleOp"> {
   let summary = "Copies @loss to @eval, which will also report accuracy";
 }
@@ -30,6 +43,14 @@ def WeighSamples : Pass<"dg-weigh-samples", "mlir::ModuleOp"> {
     Replaces the mean over the batch by Σ sample_weight · loss per sample, with `sample_weight` a new input. Padded rows weigh 0, so
     uneven shards, last partial batches, micro-batches and accumulation all sum to the mean over the samples of the step.
     In `@eval` the accuracy is returned beside the loss where the loss is one of classes.
+  }];
+}
+
+def TrainingForms : Pass<"dg-training-forms", "mlir::ModuleOp"> {
+  let summary = "Replaces ops that compute otherwise while training by what they compute then";
+  let description = [{
+    In @loss only; @eval and @infer keep them. Batch norm takes the statistics of the micro-batch, in which rows count by
+    `sample_weight`, and moves its running ones in the update phase.
   }];
 }
 
@@ -48,7 +69,7 @@ def Differentiate : Pass<"dg-differentiate", "mlir::ModuleOp"> {
 
 def AddOptimizer : Pass<"dg-add-optimizer", "mlir::ModuleOp"> {
   let summary = "Turns the gradients that @train returns into parameter updates";
-  let options = [Option<"optimizer", "optimizer", "std::string", "\"\"", "sgd:lr=0.01,momentum=0.5 | adam:lr=0.001 | adamw:lr=0.001; empty: the module's dg.optimizer">];
+  let options = [Option<"optimizer", "optimizer", "std::string", "\"\"", "NAME:key=value,…[;PATTERN:weight_decay=value]; empty: the module's dg.optimizer">];
 }
 
 def AssignStages : Pass<"dg-assign-stages", "mlir::ModuleOp"> {

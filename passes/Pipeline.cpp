@@ -17,11 +17,21 @@ void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &opt
   check.mesh = options.mesh;
   manager.addPass(createCheckMesh(check));
 
+  if (options.isTraining && !options.frozen.empty()) {
+    FreezeParametersOptions freeze;
+    freeze.patterns = options.frozen;
+    manager.addPass(createFreezeParameters(freeze));
+  }
+  // Before graphs are copied and taken apart, so that all programs number alike.
+  manager.addPass(createNumberOps());
+
   // Differentiate. Evaluation is copied from the model before its loss is changed; composites go before gradients are
   // taken, so that only primitives need one.
   if (options.isTraining) {
     manager.addPass(createAddEvaluation());
     manager.addPass(createWeighSamples());
+    // With the weights of the samples at hand, and before composites fall back on what they compute in inference.
+    manager.addPass(createTrainingForms());
   }
   manager.addPass(createDecompose());
   manager.addPass(createDifferentiate());

@@ -5,6 +5,7 @@
 #include "mlir/Pass/PassManager.h"
 
 #include <string>
+#include <vector>
 
 namespace dg::passes {
 
@@ -13,6 +14,7 @@ struct PipelineOptions {
   std::string optimizer; ///< empty: the model's own
   int64_t batch = 0;     ///< rows of one micro-batch over all data ranks, padding included; 0: not bound
   int64_t microbatches = 1;
+  std::vector<std::string> frozen; ///< patterns of parameters that are not trained
   bool isTraining = true;
 };
 

@@ -4,6 +4,7 @@
 #include "ir/ElementwiseOps.h"
 #include "ir/GraphOps.h"
 #include "ir/ShapeOps.h"
+#include "passes/PartsOf.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -33,7 +34,9 @@ private:
     if (!loss)
       return end.emitOpError("returns a value first that no loss op made: end the graph with dg.mse, dg.nll or "
                              "dg.cross_entropy, and return its result");
-    OpBuilder builder(loss);
+    PartsOf parts(withLabel(getPlace(loss), ""));
+    OpBuilder builder(loss->getContext(), &parts);
+    builder.setInsertionPoint(loss);
     Value perSample = loss.buildPerSample(builder);
     auto type = tensorOf(perSample);
     BlockArgument weights = graph.addInput("sample_weight", type);

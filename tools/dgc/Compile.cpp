@@ -7,6 +7,7 @@
 #include "partitioner/PlanMemory.h"
 #include "partitioner/PlanSchedule.h"
 #include "partitioner/Simulator.h"
+#include "passes/InferenceGraph.h"
 #include "passes/Mesh.h"
 #include "passes/OptimizerSpec.h"
 #include "passes/Pipeline.h"
@@ -126,6 +127,12 @@ mlir::FailureOr<bool> chooseProgram(mlir::ModuleOp module, CompileOptions::Purpo
     return true;
   }
   auto forward = module.lookupSymbol<ir::GraphOp>("forward");
+  if (!forward && loss) {
+    mlir::FailureOr<ir::GraphOp> derived = passes::deriveForward(loss);
+    if (failed(derived))
+      return mlir::failure();
+    forward = *derived;
+  }
   if (!forward) {
     llvm::SmallVector<std::string> found;
     for (auto graph : module.getOps<ir::GraphOp>())
@@ -259,6 +266,7 @@ int compile(const CompileOptions &given) {
   passes::PipelineOptions pipeline;
   pipeline.mesh = options.mesh;
   pipeline.optimizer = optimizer;
+  pipeline.frozen = options.frozen;
   pipeline.batch = batch->rows;
   pipeline.microbatches = batch->microbatches;
   pipeline.isTraining = *isTraining;

@@ -17,6 +17,7 @@ struct CompileOptions {
   std::string output; ///< JOB.dgx; empty with --emit: stdout
   enum class Purpose { automatic, train, infer } purpose = Purpose::automatic;
   std::string optimizer;
+  std::vector<std::string> frozen; ///< patterns of parameters that are not trained
   int64_t batch = 0;
   std::string mesh;
   int64_t microbatches = 0; ///< 0: 1 without a pipeline, else 2 for each stage where the batch allows

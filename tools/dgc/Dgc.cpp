@@ -18,15 +18,20 @@ int main(int argc, char **argv) {
   app.set_version_flag("--version", "dgc " DG_VERSION);
   app.add_option("MODEL", options.model,
                  "a model in the dg dialect (.mlir, .mlirbc), or a family:\n"
-                 "mlp:784-1024-10  lenet  gpt:layers=4,hidden=384,heads=6,seq=256,vocab=8192  bert:layers=12,…");
+                 "mlp:784-1024-10  lenet  gpt:layers=4,hidden=384,heads=6,seq=256,vocab=8192  bert:layers=12,…\n"
+                 "resnet:50,classes=1000,image=224");
   app.add_option("-o,--output", options.output, "the job to write (default: the model's name with .dgx)");
 
   bool isTrain = false, isInfer = false;
   auto *what = app.add_option_group("What to build");
   what->add_flag("--train", isTrain, "train @loss (default where the model has @loss)");
-  what->add_flag("--infer", isInfer, "run @forward (default elsewhere)");
+  what->add_flag("--infer", isInfer, "run @forward, or @loss up to its loss (default elsewhere)");
   what->add_option("--optimizer", options.optimizer,
-                   "sgd:lr=0.01,momentum=0.5 | adam:lr=0.001 | adamw:lr=0.001 (default: the model's dg.optimizer)");
+                   "sgd:lr=0.01,momentum=0.5 | adam, adamw, adagrad, rmsprop, lamb, lion; all take weight_decay,\n"
+                   "clip_norm and clip_value; ';*.bias:weight_decay=0' after it sets the decay of parameters by name\n"
+                   "(default: the model's dg.optimizer)");
+  what->add_option("--freeze", options.frozen, "parameters that are not trained, by name: --freeze 'features.*'")
+      ->take_all();
   what->add_option("--batch", options.batch, "samples of a batch over all ranks: the size of dimension \"batch\"")
       ->check(wholeNumber(1, dg::tools::maxBatch));
   std::vector<std::string> binds;

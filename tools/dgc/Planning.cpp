@@ -134,6 +134,7 @@ int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::st
   mlir::OwningOpRef<mlir::ModuleOp> whole = module.clone();
   passes::PipelineOptions pipeline;
   pipeline.optimizer = optimizer;
+  pipeline.frozen = options.frozen;
   pipeline.batch = options.batch * options.accumulate;
   pipeline.isTraining = isTraining;
   mlir::PassManager manager(module.getContext());

@@ -102,7 +102,6 @@ def flags_of(mlp, gpt):
         "output is a folder": (small + ["-o", "."], USAGE, ["-o .", "is a folder"]),
         "memory too small": (small + ["--memory", "1KiB"], USAGE, ["more than --memory 1024", "--microbatches"]),
         "memory without a number": (small + ["--memory", "much"], USAGE, ["--memory", "much"]),
-        "inference without @forward": (small + ["--infer"], BAD_FILE, ["mlp.mlir:3:1: error", "@forward", "@loss"]),
         "train and infer": (small + ["--infer", "--train"], USAGE, ["--train", "--infer"]),
         "unknown stage to print": (small + ["--emit", "foo"], USAGE, ["--emit", "foo", "plan"]),
         "unknown dimension": ([mlp, "--bind", "foo=3"], USAGE, ["foo=3", "batch=SIZE"]),
@@ -136,7 +135,7 @@ def flags_of(mlp, gpt):
         rows[f"optimizer {text}"] = (small + ["--optimizer", text], USAGE, ["optimizer", says])
     for text, says in {"mlp:": "784-1024-10", "mlp:10": "two or more", "mlp:a-b": "'a'", "mlp:0-1": "'0'", "mlp:10-99999999999999999999": "expected a number",
                        "gpt:foo=1": "'foo'", "gpt:heads=7": "heads=7", "gpt:layers=0": "'0'", "gpt:layers=2,layers=3": "twice",
-                       "lenet:3": "'3'", "resnet:50": "batch norm"}.items():
+                       "lenet:3": "'3'", "resnet:20": "'20' for the depth", "resnet:18,image=0": "'0' for image"}.items():
         rows[f"family {text}"] = ([text, "--batch", "8"], USAGE, [f"'{text}'", says])
     return rows
 

@@ -14,7 +14,7 @@ def train(commands, case, data, mesh):
     """Losses and gradients of step 0 with one plan."""
     flags = ["--mesh", mesh, *case.numbers_of_microbatches(mesh)]
     job = commands.compile(case.source, "--batch", case.batch, *flags)
-    losses = commands.losses(job, data, "--steps", case.steps)
+    losses = commands.losses(job, data, "--steps", case.steps, *case.rate)
     return losses, dg_job.gradients_of(commands, case, data, flags, job)
 
 

@@ -42,7 +42,7 @@ def main(binaries, name):
     with dg_job.Commands(binaries) as commands:
         data = model_cases.write_data(case, commands.folder)
         job = commands.compile(case.source, "--batch", case.batch)
-        losses = commands.losses(job, data, "--steps", case.steps)
+        losses = commands.losses(job, data, "--steps", case.steps, *case.rate)
         gradients = dg_job.gradients_of(commands, case, data, [], job)
     subject = f"{name} against PyTorch {expected['pytorch']}"
     comparison.check_training(subject, losses, expected["losses"], case.steps)

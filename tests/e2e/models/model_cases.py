@@ -33,9 +33,13 @@ class ModelCase:
     state: str  # the optimizer state that holds the gradient after one step …
     state_scale: float  # … times this
     gradient_optimizer: str = ""  # compiled in where the model's optimizer keeps no such state
+    rate: tuple = ()  # flags of dgrun where the rate is not the model's
+    microbatches: int = 0  # of every plan, where losses depend on them: statistics of batch norm are per micro-batch
 
     def numbers_of_microbatches(self, mesh):
         """Flags for a plan: four micro-batches in a pipeline, or as many as a replica's samples allow."""
+        if self.microbatches:
+            return ["--microbatches", str(self.microbatches)]
         if "pipe" not in mesh:
             return []
         replicas = 2 if "data=2" in mesh else 1
@@ -45,6 +49,7 @@ class ModelCase:
 ADAM = ("adam_m", 10.0)
 MOMENTUM = ("momentum", 1.0)
 GPT_SMALL = "gpt:layers=2,hidden=64,heads=2,seq=32,vocab=256"
+RESNET_SMALL = "resnet:18,classes=10,image=64,width=8"
 
 CASES = {
     case.name: case
@@ -53,6 +58,8 @@ CASES = {
                   gradient_optimizer="sgd:lr=0.01,momentum=0.5"),
         ModelCase("lenet", "lenet.mlir", 32, 320, (1, 28, 28), (), 10, 0, "sgd:lr=0.01,momentum=0.5", 10, *MOMENTUM),
         ModelCase("wide_mlp", "wide_mlp.mlir", 8, 800, (784,), (), 10, 0, "adam:lr=0.001", 100, *ADAM),
+        ModelCase("resnet_small", RESNET_SMALL, 8, 80, (3, 64, 64), (), 10, 0, "sgd:lr=0.0001,momentum=0.9,weight_decay=0.0001", 10,
+                  *MOMENTUM, gradient_optimizer="sgd:lr=0.01,momentum=0.5", rate=("--lr", "0.0001"), microbatches=2),
         ModelCase("gpt_small", GPT_SMALL, 4, 400, (32,), (32,), 256, 256, "adamw:lr=0.0001", 100, *ADAM),
         ModelCase("gpt", "gpt.mlir", 4, 400, (256,), (256,), 8192, 8192, "adamw:lr=0.0001", 100, *ADAM),
     )

@@ -85,7 +85,7 @@ def make(commands, case):
     (FOLDER / "references").mkdir(exist_ok=True)
     (FOLDER / "references" / f"{case.name}.json").write_text(text + "\n")
 
-    found_losses = commands.losses(job, data, "--steps", case.steps)
+    found_losses = commands.losses(job, data, "--steps", case.steps, *case.rate)
     found_gradients = dg_job.gradients_of(commands, case, data, [], job)
     flat = {name: g.numpy().reshape(-1).tolist() for name, g in gradients.items()}
     exact = {name: g.numpy().reshape(-1).tolist() for name, g in exact_gradients.items()}

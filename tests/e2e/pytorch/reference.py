@@ -85,6 +85,45 @@ def count_blocks(names):
     return n
 
 
+def conv_norm(p, conv, norm, x, stride=1):
+    """A convolution that keeps the size but for its stride, and batch norm by the statistics of the batch."""
+    weight = p[conv + ".weight"]
+    h = F.conv2d(x, weight, stride=stride, padding=weight.shape[-1] // 2)
+    return F.batch_norm(h, None, None, p[norm + ".weight"], p[norm + ".bias"], training=True)
+
+
+def resnet18(p, x, y):
+    h = F.relu(conv_norm(p, "conv1", "bn1", x, 2))
+    h = F.max_pool2d(h, 3, 2, 1)
+    for layer in (1, 2, 3, 4):
+        for number in (0, 1):
+            block = f"layer{layer}.{number}"
+            stride = 2 if layer > 1 and number == 0 else 1
+            inner = F.relu(conv_norm(p, block + ".conv1", block + ".bn1", h, stride))
+            inner = conv_norm(p, block + ".conv2", block + ".bn2", inner)
+            if stride == 2:
+                h = conv_norm(p, block + ".downsample.0", block + ".downsample.1", h, 2)
+            h = F.relu(inner + h)
+    return F.cross_entropy(linear(p, "fc", h.mean((2, 3))), y)
+
+
+def resnet18_shapes(width, classes):
+    def layer(conv, norm, outputs, inputs, kernel):
+        return {conv + ".weight": (outputs, inputs, kernel, kernel), norm + ".weight": (outputs,), norm + ".bias": (outputs,)}
+
+    shapes = layer("conv1", "bn1", width, 3, 7)
+    for index in range(4):
+        outputs = width << index
+        inputs = outputs // 2 if index else outputs
+        for number in (0, 1):
+            block = f"layer{index + 1}.{number}"
+            shapes |= layer(block + ".conv1", block + ".bn1", outputs, outputs if number else inputs, 3)
+            shapes |= layer(block + ".conv2", block + ".bn2", outputs, outputs, 3)
+            if index and not number:
+                shapes |= layer(block + ".downsample.0", block + ".downsample.1", outputs, inputs, 1)
+    return shapes | affine_shapes("fc", classes, 8 * width)
+
+
 def affine_shapes(name, outputs, inputs):
     return {name + ".weight": (outputs, inputs), name + ".bias": (outputs,)}
 
@@ -117,6 +156,8 @@ MODELS = {
         affine_shapes("fc1", 1024, 784) | affine_shapes("fc2", 1024, 1024) | affine_shapes("fc3", 10, 1024),
         False,
     ),
+    # dgc's family resnet:18,classes=10,image=64,width=8
+    "resnet_small": (resnet18, resnet18_shapes(8, 10), False),
     "gpt": (gpt, gpt_shapes(), True),
     # dgc's family gpt:layers=2,hidden=64,heads=2,seq=32,vocab=256
     "gpt_small": (functools.partial(gpt, num_heads=2), gpt_shapes(2, 64, 32, 256), True),
@@ -149,7 +190,7 @@ def load_inputs(path, dtype, holds_ids):
 def parse_optimizer(text, parameters):
     """'sgd:lr=0.01,momentum=0.5', 'adam:lr=0.001', 'adamw:lr=0.0001,weight_decay=0.01'"""
     name, _, rest = text.partition(":")
-    known = {"sgd": ("lr", "momentum"), "adam": ("lr", "beta1", "beta2", "eps")}
+    known = {"sgd": ("lr", "momentum", "weight_decay"), "adam": ("lr", "beta1", "beta2", "eps")}
     known["adamw"] = known["adam"] + ("weight_decay",)
     if name not in known:
         raise UsageError(f"optimizer '{name}' is unknown; use one of: {', '.join(known)}")
@@ -199,7 +240,7 @@ def write_random_case(model, directory, samples, seed):
     generator = np.random.default_rng(seed)
     weights = {}
     for name, shape in MODELS[model][1].items():
-        if name.split(".")[-2].startswith("ln"):
+        if name.split(".")[-2].startswith(("ln", "bn")) or ".downsample.1." in name:
             values = np.full(shape, 1.0 if name.endswith("weight") else 0.0)
         elif name.startswith(("embed", "pos")):
             values = 0.02 * generator.standard_normal(shape)
@@ -208,7 +249,7 @@ def write_random_case(model, directory, samples, seed):
             values = generator.uniform(-bound, bound, shape)
         weights[name] = torch.from_numpy(values.astype(np.float32))
     save_file(weights, f"{directory}/init.safetensors")
-    inputs = {"mlp": (10,), "lenet": (1, 28, 28), "wide_mlp": (784,)}
+    inputs = {"mlp": (10,), "lenet": (1, 28, 28), "wide_mlp": (784,), "resnet_small": (3, 64, 64)}
     if model.startswith("gpt"):
         shapes = MODELS[model][1]
         vocabulary, tokens = shapes["embed.weight"][0], shapes["pos.weight"][0]

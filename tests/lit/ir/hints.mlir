@@ -10,8 +10,8 @@ dg.graph @op(%x: tensor<4x6xf32>) {
 // -----
 
 dg.graph @beginning(%x: tensor<4x6xf32>) {
-  // expected-error @below {{custom op 'dg.conv2' is unknown; did you mean dg.conv2d? (dgc --list-ops prints all)}}
-  %y = dg.conv2 %x
+  // expected-error @below {{custom op 'dg.embedd' is unknown; did you mean dg.embedding? (dgc --list-ops prints all)}}
+  %y = dg.embedd %x
   dg.return %y
 }
 

@@ -100,6 +100,13 @@ TEST(OptimizerKernels, StepsInPlace) {
     cases.add("dg.sgd", {s, s}, "weight_decay = 0.25 : f64");
     cases.add("dg.momentum", {s, s, s}, "momentum = 0.5 : f64");
     cases.add("dg.momentum", {s, s, s}, "momentum = 0.9 : f64, nesterov, weight_decay = 0.125 : f64");
+    cases.add("dg.adagrad", {s, s, s}, "lr_decay = 0.5 : f64, weight_decay = 0.01 : f64", {.positive = true});
+    cases.add("dg.rmsprop", {s, s, s, s}, "momentum = 0.5 : f64, weight_decay = 0.01 : f64", {.positive = true});
+    cases.add("dg.lion", {s, s, s}, "weight_decay = 0.01 : f64");
+    cases.add("dg.lamb_direction", {s, s, s, s}, "weight_decay = 0.01 : f64", {.positive = true});
+    cases.add("dg.lamb_step", {s, s, "f32", "f32"}, "", {.positive = true});
+    cases.add("dg.clip_gradient", {s, "f32"}, "max_norm = 0.5 : f64", {.positive = true});
+    cases.add("dg.clip_gradient", {s}, "max_value = 0.5 : f64", {.tolerance = 0});
     cases.add("dg.adam", {s, s, s, s}, "", {.positive = true});
     cases.add("dg.adam", {s, s, s, s}, "weight_decay = 0.01 : f64", {.positive = true, .step = 1});
     cases.add("dg.adam", {s, s, s, s},

@@ -73,7 +73,7 @@ void hoistParameters(ModuleOp module) {
 double numParameters(ModuleOp module) {
   double sum = 0;
   for (auto parameter : graphOf(module).getBody().getOps<ParameterOp>())
-    sum += double(cast<RankedTensorType>(parameter.getType()).getNumElements());
+    sum += parameter.getState() ? 0.0 : double(cast<RankedTensorType>(parameter.getType()).getNumElements());
   return sum;
 }
 
@@ -102,7 +102,7 @@ TEST_F(Families, EqualTheExamplesForEveryBatch) {
 
 TEST_F(Families, PrintWhatParses) {
   for (StringRef spec : {"mlp:3-1", "mlp:4-5-6-7", "lenet", "gpt:layers=1,hidden=8,heads=2,seq=4,vocab=16",
-                         "bert:layers=2,hidden=8,heads=2,seq=4,vocab=16"}) {
+                         "bert:layers=2,hidden=8,heads=2,seq=4,vocab=16", "resnet:18,classes=10,image=32,width=8"}) {
     SCOPED_TRACE(spec.str());
     std::string text = textOf(*build(spec));
     auto parsed = parseSourceString<ModuleOp>(text, ParserConfig(&context));
@@ -122,6 +122,10 @@ TEST_F(Families, HoldTheParametersOfTheirSizes) {
             transformer(48, 8192, 2048, 51200));
   EXPECT_EQ(numParameters(*build("bert:layers=12,hidden=768,heads=12,seq=512,vocab=30522")),
             transformer(12, 768, 512, 30522) + 30522);
+  for (auto [spec, count] : {std::pair("resnet:18", 11689512), std::pair("resnet:34", 21797672),
+                             std::pair("resnet:50", 25557032), std::pair("resnet:101", 44549160),
+                             std::pair("resnet:152", 60192808), std::pair("resnet:18,classes=10", 11181642)})
+    EXPECT_EQ(numParameters(*build(spec)), count) << spec << ", as torchvision has them";
 }
 
 TEST_F(Families, LetEveryTokenOfBertSeeEveryOther) {
@@ -157,7 +161,11 @@ TEST_F(Families, AreToldFromFiles) {
 TEST_F(Families, SayWhatIsKnown) {
   const std::pair<std::string, std::string> wrong[] = {
       {"vgg:16", "found no family of that name, expected one of mlp:784-1024-10, lenet, gpt:layers=48,"},
-      {"resnet:50", "needs batch norm and average pooling, which this version does not have: take one of mlp:"},
+      {"resnet:20",
+       "found '20' for the depth, expected 18, 34, 50, 101 or 152, as in resnet:50,classes=1000,image=224"},
+      {"resnet:50,depth=3", "found the key 'depth', expected classes, image or width, as in resnet:50"},
+      {"resnet:18,image=0", "found '0' for image, expected a number from 1 to 8192"},
+      {"resnet:18,width=8,width=9", "found the key 'width' twice, expected each key once"},
       {"mlp", "found '' as the sizes of the layers, expected two or more, as in mlp:784-1024-10"},
       {"mlp:10", "found '10' as the sizes of the layers, expected two or more"},
       {"mlp:10-x-1", "found 'x' for the width of a layer, expected a number from 1 to 10000000"},

@@ -25,6 +25,10 @@ ModelCase gptCase(size_t numSteps) {
   return makeCase("gpt:layers=2,hidden=16,heads=2,seq=8,vocab=32", "adamw:lr=0.001", 4, 32, numSteps);
 }
 
+ModelCase resnetCase(size_t numSteps) {
+  return makeCase("resnet:18,classes=4,image=32,width=2", "sgd:lr=0.02,momentum=0.9", 6, 4, numSteps);
+}
+
 std::vector<std::string> allMeshes() {
   return {"data=2", "tensor=2", "pipe=2", "pipe=3", "data=2,pipe=2", "data=2,tensor=2,pipe=2"};
 }
@@ -46,6 +50,24 @@ void expectEqualOnMeshes(const ModelCase &model, const std::vector<std::string> 
       ASSERT_TRUE(split.outcome) << split.error;
       EXPECT_EQ(firstDifference(*whole.outcome, *split.outcome, 1e-9), "");
     }
+}
+
+void expectEqualToOneRank(const ModelCase &model, const std::vector<std::string> &meshes,
+                          const std::vector<int64_t> &microbatches) {
+  std::unique_ptr<MLIRContext> context = ir::test::makeContext();
+  FailureOr<OwningOpRef<ModuleOp>> module = ir::buildFamily(model.spec, *context);
+  ASSERT_TRUE(succeeded(module));
+  for (int64_t count : microbatches) {
+    Attempt one =
+        count == 1 ? trainWhole(**module, model.training) : splitAndTrain(**module, model.training, {"", count});
+    ASSERT_TRUE(one.outcome) << one.error;
+    for (const std::string &mesh : meshes) {
+      SCOPED_TRACE(model.spec + " on '" + mesh + "' with " + std::to_string(count) + " micro-batches");
+      Attempt split = splitAndTrain(**module, model.training, {mesh, count});
+      ASSERT_TRUE(split.outcome) << split.error;
+      EXPECT_EQ(firstDifference(*one.outcome, *split.outcome, 1e-9), "");
+    }
+  }
 }
 
 } // namespace dg::passes::test

@@ -19,6 +19,8 @@ ModelCase wideCase(size_t numSteps);
 ModelCase lenetCase(size_t numSteps);
 /// Two layers of width 16, batch 4, AdamW.
 ModelCase gptCase(size_t numSteps);
+/// Batch norm: statistics over the samples of a micro-batch, so the number of micro-batches is part of the model.
+ModelCase resnetCase(size_t numSteps);
 
 /// Each axis alone and together.
 std::vector<std::string> allMeshes();
@@ -27,5 +29,9 @@ std::vector<std::string> allMeshes();
 /// micro-batches for which each data rank has a sample.
 void expectEqualOnMeshes(const ModelCase &model, const std::vector<std::string> &meshes,
                          const std::vector<int64_t> &microbatches = {1, 2, 4});
+
+/// The same against one rank with as many micro-batches, for models in which they matter.
+void expectEqualToOneRank(const ModelCase &model, const std::vector<std::string> &meshes,
+                          const std::vector<int64_t> &microbatches);
 
 } // namespace dg::passes::test

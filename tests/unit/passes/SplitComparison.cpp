@@ -82,6 +82,7 @@ OwningOpRef<ModuleOp> differentiated(ModuleOp model, const Training &training, i
   manager.addPass(createDeduceTypes(deduce));
   manager.addPass(createAddEvaluation());
   manager.addPass(createWeighSamples());
+  manager.addPass(createTrainingForms());
   manager.addPass(createDecompose());
   manager.addPass(createDifferentiate());
   AddOptimizerOptions optimizer;

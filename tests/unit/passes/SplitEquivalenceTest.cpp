@@ -31,6 +31,25 @@ TEST(SplitEquivalence, LastBatchIsSmaller) {
   expectEqualOnMeshes(model, {"", "data=4", "pipe=2", "data=2,tensor=2,pipe=2"}, {1, 2, 4});
 }
 
+TEST(SplitEquivalence, BatchNormOverDataAndStages) {
+  // The last step has fewer samples than rows: padding must not enter the statistics.
+  ModelCase model = resnetCase(2);
+  model.training.sampleCounts = {6, 5};
+  model.training.numEvaluated = 4;
+  expectEqualToOneRank(model, {"data=2", "tensor=2", "pipe=2", "data=2,pipe=2"}, {1});
+  expectEqualToOneRank(model, {"data=3", "pipe=3"}, {2});
+}
+
+TEST(SplitEquivalence, NormsOverAllParametersAndShards) {
+  // One norm over the gradients of all stages and shards, and one for each parameter.
+  for (const char *optimizer : {"adamw:lr=0.003,clip_norm=0.05,clip_value=0.02", "lamb:lr=0.003,weight_decay=0.1"}) {
+    SCOPED_TRACE(optimizer);
+    ModelCase model = wideCase(10);
+    model.training.optimizer = optimizer;
+    expectEqualOnMeshes(model, allMeshes(), {1, 2});
+  }
+}
+
 TEST(SplitEquivalence, Inference) {
   // The last product is a sum over tensor that no bias follows: it must not wait for the end of the step.
   constexpr const char *text = R"(

@@ -19,6 +19,7 @@ std::vector<OpSpec> movementRows();
 std::vector<OpSpec> arrangementRows();
 std::vector<OpSpec> attentionRows();
 std::vector<OpSpec> normalizationRows();
+std::vector<OpSpec> statisticsRows();
 std::vector<OpSpec> poolingRows();
 std::vector<OpSpec> indexingRows();
 std::vector<OpSpec> gatherRows();
@@ -32,8 +33,8 @@ const std::vector<OpSpec> &opTable() {
     for (auto rows :
          {graphRows,       elementwiseRows, mathRows,          logicRows,       activationRows, reductionRows,
           orderRows,       einsumRows,      contractionRows,   convolutionRows, shapeRows,      movementRows,
-          arrangementRows, attentionRows,   normalizationRows, poolingRows,     indexingRows,   gatherRows,
-          resampleRows,    lossRows,        optimizerRows})
+          arrangementRows, attentionRows,   normalizationRows, statisticsRows,  poolingRows,    indexingRows,
+          gatherRows,      resampleRows,    lossRows,          optimizerRows})
       for (OpSpec &spec : rows())
         all.push_back(std::move(spec));
     return all;

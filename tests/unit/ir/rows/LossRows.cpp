@@ -13,6 +13,11 @@ std::vector<OpSpec> lossRows() {
       {"dg.nll %a, %b", {{"b t c"}, {"b t", Elements::index, "c"}}},
       {"dg.cross_entropy %a, %b", {{"n c"}, {"n", Elements::index, "c"}}},
       {"dg.cross_entropy %a, %b", {{"b t c"}, {"b t", Elements::index, "c"}}},
+      {"dg.l1 %a, %b", {{"n d"}, {"n d"}}},
+      {"dg.huber %a, %b {delta = 0.5}", {{"n d"}, {"n d"}}},
+      {"dg.smooth_l1 %a, %b {beta = 0.5}", {{"n c h w"}, {"n c h w"}}},
+      {"dg.bce_with_logits %a, %b", {{"n d"}, {"n d", Elements::positive}}},
+      {"dg.kl_div %a, %b", {{"n d"}, {"n d", Elements::positive}}},
   };
 }
 

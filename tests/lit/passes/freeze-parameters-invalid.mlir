@@ -1,0 +1,8 @@
+// A pattern that matches nothing is a mistake of the user.
+// RUN: not dg-opt %s --dg-freeze-parameters=patterns=feature.* 2>&1 | FileCheck %s
+
+// CHECK: error: has no parameter that 'feature.*' names, expected a pattern such as 'features.*' that matches the parameters to freeze
+dg.graph @loss(%x: tensor<4xf32>) {
+  %a = dg.parameter "features.0.weight" tensor<4xf32> uniform 0.5
+  dg.return %a
+}
