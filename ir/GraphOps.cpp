@@ -119,6 +119,12 @@ LogicalResult ReturnOp::verify() {
 }
 
 LogicalResult UpdateOp::verify() {
+  // The op that made the new value nearly always reads the old one; to search the whole graph for each update would
+  // take the square of its parameters.
+  if (Operation *producer = getOperand().getDefiningOp())
+    for (Value operand : producer->getOperands())
+      if (auto parameter = operand.getDefiningOp<ParameterOp>(); parameter && parameter.getParam() == getParam())
+        return success();
   for (auto parameter : (*this)->getBlock()->getOps<ParameterOp>())
     if (parameter.getParam() == getParam())
       return success();
