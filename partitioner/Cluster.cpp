@@ -127,6 +127,20 @@ public:
     if (Status inner = reader.finish(); status.isOk())
       status = inner;
   }
+  /// A list of positive numbers; empty where the key is not there.
+  std::vector<double> getOptionalNumbers(const char *key) {
+    taken.insert(key);
+    auto found = object.find(key);
+    std::vector<double> numbers;
+    if (!status.isOk() || found == object.end())
+      return numbers;
+    for (const json &value : found->is_array() ? *found : json::array({*found})) {
+      numbers.push_back(value.is_number() ? value.get<double>() : NAN);
+      if (!std::isfinite(numbers.back()) || numbers.back() <= 0)
+        fail(keyPath(key), *found, "a list of positive numbers");
+    }
+    return numbers;
+  }
   std::vector<std::string> keys() const {
     std::vector<std::string> names;
     for (const auto &[key, value] : object.items())
@@ -250,6 +264,10 @@ Result<Cluster> parseCluster(const std::string &text, const std::string &where) 
     links.getObject("intra_node", [&](ObjectReader &link) { readLink(link, cluster.intraNode); });
     links.getObject("inter_node", [&](ObjectReader &link) { readLink(link, cluster.interNode); });
   });
+  cluster.deviceSpeeds = reader.getOptionalNumbers("device_speeds");
+  if (!cluster.deviceSpeeds.empty() && cluster.deviceSpeeds.size() != cluster.numDevices())
+    reader.fail("device_speeds", document["device_speeds"],
+                fmt::format("one number for each of the {} devices", cluster.numDevices()));
   DG_RETURN_IF_ERROR(reader.finish());
   return cluster;
 }
@@ -270,6 +288,8 @@ std::string toJson(const Cluster &cluster) {
                         {"efficiency", cluster.device.efficiency},
                         {"launch_us", cluster.device.launchUs}};
   document["links"] = {{"intra_node", linkToJson(cluster.intraNode)}, {"inter_node", linkToJson(cluster.interNode)}};
+  if (!cluster.deviceSpeeds.empty())
+    document["device_speeds"] = cluster.deviceSpeeds;
   return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machines a plan is made for: equal nodes with equal devices, described by numbers, never assumed. A cluster comes
-// from a JSON file or from a preset such as "cpu:nodes=4".
+// The machines a plan is made for: equal nodes with devices that may differ in speed, described by numbers, never
+// assumed. A cluster comes from a JSON file or from a preset such as "cpu:nodes=4".
 #pragma once
 
 #include "runtime/plan/Plan.h"
@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dg::partitioner {
 
@@ -35,6 +36,9 @@ struct Cluster {
   uint32_t numNodes = 1, devicesPerNode = 1;
   Device device;
   Link intraNode, interNode;
+  /// How many times as fast as `device` each device computes, by rank; empty: all are equal.
+  std::vector<double> deviceSpeeds = {};
+  double speedOf(int64_t rank) const { return deviceSpeeds.empty() ? 1 : deviceSpeeds[size_t(rank)]; }
   uint64_t numDevices() const { return uint64_t(numNodes) * devicesPerNode; }
   bool isSameNode(int64_t rankA, int64_t rankB) const { return rankA / devicesPerNode == rankB / devicesPerNode; }
 };

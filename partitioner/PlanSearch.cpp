@@ -15,6 +15,8 @@ constexpr double impossible = std::numeric_limits<double>::infinity();
 /// Models up to this size get their shardings refined op by op against the step itself.
 constexpr size_t maxOpsRefined = 48;
 constexpr int maxRefinements = 6;
+/// Configurations times ops that are searched, and configurations that are searched whatever the ops.
+constexpr size_t maxExpandedOps = 800'000, leastExpanded = 12;
 /// Where memory binds, so many of the plans found at different prices are refined.
 constexpr size_t maxPlansRefined = 5;
 
@@ -50,13 +52,16 @@ public:
     result.numConfigurations = uint32_t(candidates.size());
     std::map<std::string, SearchedPlan> bestOfMesh;
     double bestUs = impossible, lowerBoundUs = impossible;
+    // Large models get fewer, so that the work is bounded.
+    const uint32_t maxExpanded = std::min<uint32_t>(
+        options.maxExpanded, std::max<uint32_t>(leastExpanded, uint32_t(maxExpandedOps / model.ops.size())));
     for (const Candidate &candidate : candidates) {
       if (candidate.boundUs >= bestUs) {
         lowerBoundUs = std::min(lowerBoundUs, bestUs);
         break;
       }
       bool isLate = options.seconds > 0 && bestUs < impossible && secondsSince() > options.seconds;
-      if (isLate || result.numExpanded >= options.maxExpanded) {
+      if (isLate || result.numExpanded >= maxExpanded) {
         result.stopped = isLate ? "time" : "work";
         lowerBoundUs = std::min(lowerBoundUs, candidate.boundUs);
         break;
@@ -226,7 +231,8 @@ private:
     if (leastBytes > p * memoryBytes)
       return;
     double sends = configuration.pipe > 1 ? (p - 1) * leastSendUs() : 0;
-    double boundUs = step.stepUs(facts.leastUs, facts.leastUs / p, sends, step.syncUs(facts.leastParameters / p));
+    double boundUs = step.stepUs(facts.leastUs / step.largestSpeed(), facts.leastUs / step.totalSpeed(), sends,
+                                 step.syncUs(facts.leastParameters / p));
     candidates.push_back({configuration, boundUs * (1 - 1e-9), candidates.size()});
   }
 
@@ -253,8 +259,9 @@ private:
       return std::nullopt;
     const DivisionFacts &known = facts.at({how.tensor, rowsOf(model.numSamples, how)});
     double sends = how.pipe > 1 ? (how.pipe - 1) * leastSendUs() : 0;
-    double us = step.stepUs(std::max(bound->sumUs, known.leastUs), std::max(bound->largestUs, known.leastUs / how.pipe),
-                            sends, step.syncUs(known.leastParameters / how.pipe));
+    double us = step.stepUs(std::max(bound->sumUs, known.leastUs / step.largestSpeed()),
+                            std::max(bound->largestUs, known.leastUs / step.totalSpeed()), sends,
+                            step.syncUs(known.leastParameters / how.pipe));
     return std::max(us * (1 - 1e-9), candidate.boundUs);
   }
 

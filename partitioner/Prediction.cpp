@@ -125,6 +125,8 @@ Prediction predict(const Model &model, const CostModel &costs, const SearchedPla
     uint32_t begin = plan.stages.begins[s], end = s + 1 < how.pipe ? plan.stages.begins[s + 1] : table.numOps();
     bool isRecomputed = plan.stages.isRecomputed[s];
     StageSums sums = table.sums(begin, end);
+    for (double *us : {&sums.forwardUs, &sums.inputGradientUs, &sums.weightGradientUs})
+      *us /= step.speedOf(s);
     StageCost cost = step.stage(table, begin, end, s, isRecomputed);
     double inputUs = sums.inputGradientUs + (isRecomputed ? sums.forwardUs : 0);
     times.push_back({sums.forwardUs / chunks, inputUs / chunks, sums.weightGradientUs / chunks});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace dg::partitioner {
 
@@ -132,12 +133,12 @@ private:
         size_t last = s + 1 == numStages ? numPlaces - 1 : numPlaces - (numStages - s);
         for (size_t j = s + 1 == numStages ? last : i + 1; j <= last; ++j) {
           const Range &range = ranges[i * numPlaces + j];
-          if (range.plainUs > limitUs)
+          if (range.plainUs / step.speedOf(s) > limitUs)
             break;
           std::optional<bool> recomputed = recomputes(range, slots[s]);
           if (!recomputed || range.syncUs > syncBoundUs)
             continue;
-          double us = *recomputed ? range.recomputedUs : range.plainUs;
+          double us = (*recomputed ? range.recomputedUs : range.plainUs) / step.speedOf(s);
           double total = best[s][i] + us + (i > 0 ? sends[i] : 0);
           if (us <= limitUs && total < best[s + 1][j]) {
             best[s + 1][j] = total;
@@ -154,7 +155,7 @@ private:
       const Range &range = ranges[i * numPlaces + j];
       solution.begins[s] = places[i];
       solution.isRecomputed[s] = *recomputes(range, slots[s]);
-      solution.sumUs += solution.isRecomputed[s] ? range.recomputedUs : range.plainUs;
+      solution.sumUs += (solution.isRecomputed[s] ? range.recomputedUs : range.plainUs) / step.speedOf(s);
       j = i;
     }
     return solution;
@@ -171,13 +172,18 @@ private:
 
   std::vector<double> allTimes() const {
     std::vector<double> times;
+    std::set<double> speeds;
+    for (uint32_t s = 0; s < numStages; ++s)
+      speeds.insert(step.speedOf(s));
     for (size_t i = 0; i + 1 < numPlaces; ++i)
       for (size_t j = i + 1; j < numPlaces; ++j) {
         const Range &range = ranges[i * numPlaces + j];
-        if (options.recompute != Recompute::full)
-          times.push_back(range.plainUs);
-        if (options.recompute != Recompute::none)
-          times.push_back(range.recomputedUs);
+        for (double speed : speeds) {
+          if (options.recompute != Recompute::full)
+            times.push_back(range.plainUs / speed);
+          if (options.recompute != Recompute::none)
+            times.push_back(range.recomputedUs / speed);
+        }
       }
     std::sort(times.begin(), times.end());
     times.erase(std::unique(times.begin(), times.end()), times.end());
@@ -186,7 +192,10 @@ private:
 
   /// A bound that has no solution (or is trivially low) and one close above it that has. Requires that there is one.
   std::pair<double, double> leastLargestUs() const {
-    double high = ranges[numPlaces - 1].recomputedUs, low = ranges[numPlaces - 1].plainUs / numStages;
+    double high = ranges[numPlaces - 1].recomputedUs * numStages / step.totalSpeed(); // doubled below until it fits
+    double low = ranges[numPlaces - 1].plainUs / step.totalSpeed();
+    while (!solve(high, impossible))
+      high *= 2;
     for (int round = 0; round < 20 && high > low * 1.0005; ++round) {
       double middle = std::sqrt(low * high);
       (solve(middle, impossible) ? high : low) = middle;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace dg::partitioner {
 
@@ -168,6 +169,11 @@ StepModel::StepModel(const Model &model, const CostModel &costs, const Configura
     linkUsPerByte.push_back(1e6 / link.bytesPerSecond);
     linkLatencyUs.push_back(link.latencyUs);
   }
+  for (uint32_t s = 0; s < how.pipe; ++s) {
+    speeds.push_back(cluster.speedOf(int64_t(s) * perStage));
+    for (uint32_t i = 1; i < perStage; ++i)
+      speeds[s] = std::min(speeds[s], cluster.speedOf(int64_t(s) * perStage + i));
+  }
   switch (how.schedule) {
   case PipelineKind::gpipe:
   case PipelineKind::oneForwardOneBackward:
@@ -184,6 +190,9 @@ StepModel::StepModel(const Model &model, const CostModel &costs, const Configura
     break;
   }
 }
+
+double StepModel::largestSpeed() const { return *std::max_element(speeds.begin(), speeds.end()); }
+double StepModel::totalSpeed() const { return std::accumulate(speeds.begin(), speeds.end(), 0.0); }
 
 double StepModel::slotsOf(uint32_t stage) const {
   const double m = how.microbatches, p = how.pipe, v = how.chunksPerRank;
@@ -259,7 +268,7 @@ StageCost StepModel::stage(const StepTable &table, uint32_t begin, uint32_t end,
                            bool isRecomputed) const {
   StageSums sums = table.sums(begin, end);
   StageCost cost;
-  cost.stepUs = sums.stepUs(isRecomputed);
+  cost.stepUs = sums.stepUs(isRecomputed) / speeds[stage];
   cost.syncUs = syncUs(sums.parameterElements);
   const double slots = model.isTraining ? slotsOf(stage) : 1;
   const double received = table.crossingBytes(begin); // what arrives is kept as well
@@ -270,10 +279,12 @@ StageCost StepModel::stage(const StepTable &table, uint32_t begin, uint32_t end,
 }
 
 double recomputationBytes(double keptBytes, double slots, double segmentBytes) {
-  double least = slots * keptBytes + segmentBytes;
-  for (double k = 2; k * segmentBytes < least; k += k < 8 ? 1 : k / 4)
-    least = std::min(least, slots * keptBytes / k + k * segmentBytes);
-  return least;
+  const double all = slots * keptBytes;
+  auto bytes = [&](double k) { return all / k + k * segmentBytes; };
+  if (all <= segmentBytes || segmentBytes <= 0)
+    return bytes(1);
+  const double k = std::floor(std::sqrt(all / segmentBytes));
+  return std::min(bytes(k), bytes(k + 1));
 }
 
 double StepModel::sendUs(const StepTable &table, uint32_t position) const {

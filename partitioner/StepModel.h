@@ -87,6 +87,10 @@ public:
   StageCost stage(const StepTable &table, uint32_t begin, uint32_t end, uint32_t stage, bool isRecomputed) const;
   /// To send what crosses a cut forwards, and its gradient back.
   double sendUs(const StepTable &table, uint32_t position) const;
+  /// Of the slowest device of a stage; of the fastest stage; of all stages together.
+  double speedOf(uint32_t stage) const { return speeds[stage]; }
+  double largestSpeed() const;
+  double totalSpeed() const;
   /// Micro-batches whose activations a stage holds at once.
   double slotsOf(uint32_t stage) const;
   /// Step time from stage times: sum and largest of the stages' times, sends of all cuts, largest sync.
@@ -105,7 +109,8 @@ private:
   const CostModel &costs;
   Configuration how;
   Group dataGroup;
-  double fillShare; ///< of the time of the other stages that stays idle at the ends of the pipeline
+  double fillShare;           ///< of the time of the other stages that stays idle at the ends of the pipeline
+  std::vector<double> speeds; ///< by stage
   std::vector<double> linkUsPerByte, linkLatencyUs; ///< between stage s and s+1
 };
 

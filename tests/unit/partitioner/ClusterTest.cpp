@@ -63,6 +63,10 @@ TEST(ClusterTest, RejectsMalformedPresets) {
 TEST(ClusterTest, NamesBadValues) {
   EXPECT_EQ(messageAfter("\"nodes\": 1", "\"nodes\": -1"),
             "cluster.json: nodes is -1; expected a whole number from 1 to 16777216");
+  EXPECT_EQ(messageAfter("\"nodes\": 1", "\"device_speeds\": [-3], \"nodes\": 1"),
+            "cluster.json: device_speeds is [-3]; expected a list of positive numbers");
+  EXPECT_EQ(messageAfter("\"nodes\": 1", "\"device_speeds\": [1, 2, 3, 4, 5], \"nodes\": 1"),
+            "cluster.json: device_speeds is [1,2,3,4,5]; expected one number for each of the 2 devices");
   EXPECT_EQ(messageAfter("\"efficiency\": 0.9", "\"efficiency\": 1.5"),
             "cluster.json: device.efficiency is 1.5; expected a share of the peak, at most 1");
   EXPECT_EQ(messageAfter("\"latency_us\": 0.16", "\"latency_us\": \"fast\""),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves the search against exhaustive enumeration: shardings are the exact minimum, plans equal the optimum of all
 // meshes, micro-batches, cuts, recomputations and shardings, and the bound is never above it.
-#include "partitioner/PlanSearch.h"
+#include "partitioner/Prediction.h"
 #include "tests/unit/partitioner/RandomModel.h"
 #include "tests/unit/partitioner/TimeLimit.h"
 
@@ -186,6 +186,47 @@ TEST(PlanSearch, IsDeterministicAndAnytime) {
   EXPECT_EQ(short_->stopped, "work");
   EXPECT_LE(short_->lowerBoundUs, first->best.stages.stepUs);
   EXPECT_GE(short_->best.stages.stepUs, first->best.stages.stepUs);
+}
+
+// A device three times as fast as the others gets a stage three times as large: stage times are within 10 % of each
+// other.
+TEST(PlanSearch, BalancesDevicesThatDiffer) {
+  Model model;
+  model.numSamples = 64;
+  model.values.push_back({noOp, 64.0 * 64, true, true, false});
+  for (uint32_t i = 0; i < 90; ++i) {
+    model.values.push_back({i, 64.0 * 64, true, true, true});
+    ModelOp op;
+    op.name = "op" + std::to_string(i);
+    op.kind = "test.op";
+    op.factorSizes = {64, 64};
+    op.isCuttable = {0, 0};
+    op.operands = {{i, {-1, -1}}};
+    op.results = {{i + 1, {-1, -1}}};
+    op.forward = op.inputGradient = {1e9, 1e9, 1e6, 1};
+    model.ops.push_back(op);
+  }
+  Cluster cluster = hostCluster(4);
+  for (uint32_t fast = 0; fast < 4; ++fast) {
+    cluster.deviceSpeeds.assign(4, 1);
+    cluster.deviceSpeeds[fast] = 3;
+    CostModel costs(cluster);
+    SearchOptions options;
+    options.numRanks = options.pipe = 4;
+    options.microbatches = 16;
+    Result<SearchResult> found = searchPlan(model, costs, options);
+    ASSERT_TRUE(found) << found.status().message();
+    EXPECT_LE(found->lowerBoundUs, found->best.stages.stepUs);
+    Prediction predicted = predict(model, costs, found->best);
+    double least = 1e300, most = 0;
+    for (const StagePrediction &stage : predicted.stages) {
+      least = std::min(least, stage.forwardUs + stage.backwardUs);
+      most = std::max(most, stage.forwardUs + stage.backwardUs);
+    }
+    EXPECT_LE(most, 1.1 * least) << "fast device " << fast;
+    const StagePrediction &large = predicted.stages[fast];
+    EXPECT_EQ(large.lastOp - large.firstOp, 45u) << "fast device " << fast;
+  }
 }
 
 // What cannot be is refused in words: ranks that the cluster lacks, axes that do not multiply to the ranks, memory.
