@@ -129,7 +129,7 @@ def flags_of(mlp, gpt):
     for text, says in {"foo=2": "no axis 'foo'", "data=0": "'data=0'", "data=-1": "'data=-1'", "data=2,data=2": "twice", "garbage": "'garbage'",
                        "data=": "AXIS=SIZE", "=2": "no axis ''", "data=2x": "'data=2x'", "data=99999999999999999999": "from 1 to"}.items():
         rows[f"mesh {text}"] = (small + ["--mesh", text], USAGE, ["mesh", says])
-    for text, says in {"foo": "sgd, adam or adamw", "sgd:foo=1": "no 'foo'", "sgd:lr=x": "'lr=x'", "sgd:lr=-1": "'lr=-1'", "sgd:lr": "'lr'",
+    for text, says in {"foo": "sgd, adam, adamw, adagrad, rmsprop, lamb or lion", "sgd:foo=1": "no 'foo'", "sgd:lr=x": "'lr=x'", "sgd:lr=-1": "'lr=-1'", "sgd:lr": "'lr'",
                        "sgd:lr=nan": "'lr=nan'", "sgd:lr=inf": "'lr=inf'", "adam:beta1=1": "below 1", "sgd:lr=0.1,lr=0.2": "twice",
                        "sgd:nesterov=1": "momentum"}.items():
         rows[f"optimizer {text}"] = (small + ["--optimizer", text], USAGE, ["optimizer", says])
