@@ -4,7 +4,8 @@
 // nearest float or its neighbour. Methods and polynomials are those of Cephes (S. Moshier), erf of f32 N. Juffa's.
 //
 // Largest errors over random arguments, in units of the last place (tests/unit/codegen/VectorMathTest.cpp holds them to
-// these): f32 exp, log, tanh, erf, sigmoid 2; the others 1. f64: 4, of sinh, tanh, asinh, atanh, log1p and expm1 8.
+// these): f32 exp, log, tanh and erf 2, sigmoid 3, the others 1. f64 exp, log, erf, sigmoid, atan and cosh 4; sin, cos
+// and tan 16; the others 8.
 #pragma once
 
 #include "codegen/KernelBuilder.h"
