@@ -20,14 +20,16 @@ struct CheckMeshPass : impl::CheckMeshBase<CheckMeshPass> {
     if (failed(parsed))
       return signalPassFailure();
     int64_t tensor = parsed->sizeOf("tensor");
-    getOperation().walk([&](ir::AttentionOp op) {
+    WalkResult result = getOperation().walk([&](ir::AttentionOp op) {
       uint64_t heads = op.getKvHeads().value_or(op.getHeads());
       if (heads % uint64_t(tensor) == 0)
-        return;
+        return WalkResult::advance();
       op.emitOpError() << "has " << heads << " heads, which do not divide over tensor=" << tensor
                        << ": choose a tensor axis that divides the heads";
-      signalPassFailure();
+      return WalkResult::interrupt();
     });
+    if (result.wasInterrupted())
+      signalPassFailure();
   }
 };
 
