@@ -1,6 +1,6 @@
 // A tensor axis that does not divide the heads is an error at the attention; a mesh that cannot be read is one for the
 // user.
-// RUN: dg-opt %s --dg-check-mesh=mesh=tensor=4 -verify-diagnostics
+// RUN: dg-opt %s --dg-check-mesh=mesh=tensor=4 -split-input-file -verify-diagnostics
 // RUN: not dg-opt %s --dg-check-mesh=mesh=tensor 2>&1 | FileCheck %s --check-prefix=SIZE
 // RUN: not dg-opt %s --dg-check-mesh=mesh=data=0 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: not dg-opt %s --dg-check-mesh=mesh=data=2x 2>&1 | FileCheck %s --check-prefix=NUMBER
@@ -16,7 +16,15 @@
 dg.graph @forward(%x: tensor<2x5x12xf32>) {
   // expected-error@+1 {{has 6 heads, which do not divide over tensor=4: choose a tensor axis that divides the heads}}
   %a = dg.attention %x, %x, %x {heads = 6}
+  // One message is enough.
+  %b = dg.attention %x, %x, %x {heads = 6}
+  dg.return %a
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2x5x12xf32>) {
   // expected-error@+1 {{has 2 heads, which do not divide over tensor=4: choose a tensor axis that divides the heads}}
   %g = dg.attention %x, %x, %x {heads = 4, kv_heads = 2}
-  dg.return %a
+  dg.return %g
 }
