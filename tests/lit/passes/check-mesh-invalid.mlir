@@ -23,7 +23,7 @@ dg.graph @forward(%x: tensor<2x5x12xf32>) {
 
 // -----
 
-dg.graph @forward(%x: tensor<2x5x12xf32>) {
+dg.graph @grouped(%x: tensor<2x5x12xf32>) {
   // expected-error@+1 {{has 2 heads, which do not divide over tensor=4: choose a tensor axis that divides the heads}}
   %g = dg.attention %x, %x, %x {heads = 4, kv_heads = 2}
   dg.return %g
