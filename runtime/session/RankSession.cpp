@@ -3,6 +3,7 @@
 
 #include "runtime/launch/LaunchMessage.h"
 #include "runtime/session/DryRun.h"
+#include "runtime/session/PeakRate.h"
 #include "runtime/transport/UcxTransport.h"
 
 #include <algorithm>
@@ -95,8 +96,9 @@ Status RankSession::makeExecutor() {
   options.progress = &context.board();
   options.checkNumerics = assignment.checkNumerics;
   options.initialTensor = [this](const std::string &name) { return assignment.job->initialTensor(name); };
-  if (!assignment.tracePath.empty()) {
-    trace = std::make_unique<TraceRecorder>(plan, context.rank());
+  if (!assignment.tracePath.empty() || assignment.profile) {
+    TraceRecorder::Uses uses = {!assignment.tracePath.empty(), assignment.profile};
+    trace = std::make_unique<TraceRecorder>(plan, context.rank(), uses);
     options.trace = trace->hook();
   }
   auto made = Executor::create(plan, plan.mesh.coordinatesOf(context.rank()), assignment.job->kernels(),
@@ -153,8 +155,11 @@ Result<int> RankSession::work() {
       status = runInference(run, *assignment.inference, *assignment.dataset, isPeers);
   }
   hasPeerFailed = hasPeerFailed || isPeers;
-  if (status && trace)
+  if (status && !assignment.tracePath.empty())
     status = trace->write(assignment.tracePath, run.agree);
+  // Replicas and shards do the same work: one rank of each stage tells.
+  if (plan::Coordinates at = run.at(); status && assignment.profile && at.data == 0 && at.tensor == 0)
+    std::fputs(trace->profile().table(measurePeakFlops()).c_str(), stderr);
   if (!status)
     return status;
   // No rank leaves while another may still need its answers.

@@ -24,6 +24,7 @@ struct Assignment {
   uint64_t seed = 0;
   std::chrono::milliseconds timeout{30'000};
   std::string tracePath; ///< empty: none
+  bool profile = false;
   bool json = false;
   bool checkNumerics = false;
   bool dryRun = false; ///< only see whether ranks reach each other

@@ -17,7 +17,9 @@ static std::string partOf(const std::string &path, int64_t rank) {
 }
 
 void TraceRecorder::collect(const std::string &program, int64_t step) {
-  if (steps++ < maxSteps)
+  if (uses.profile)
+    sums.add(program, trace);
+  if (uses.file && steps++ < maxSteps)
     for (size_t lane = 0; lane < trace.numLanes(); ++lane)
       for (const TraceEvent &event : trace.events(lane)) {
         const plan::Task &task = plan.tasks[event.task];

@@ -90,6 +90,9 @@ static void addFiles(CLI::App &app, Flags &flags, CLI::Option *&resume) {
                  "every so many steps compare the parameters of ranks that hold the same; default: never")
       ->check(wholeNumber());
   app.add_option("--trace", flags.trace, "write the first 100 steps as JSON for Perfetto; default: none");
+  app.add_flag(
+      "--profile", flags.profile,
+      "print at the end, on stderr, the time of each op, its flops and bytes a second and its share of the peak");
   app.add_flag("--json", flags.json,
                "one JSON object a line on stdout: start, step, epoch, eval, checkpoint, failure, end");
 }

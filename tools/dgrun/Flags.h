@@ -22,6 +22,7 @@ struct Flags {
   std::optional<std::string> schedule, checkpointEvery;
   std::optional<uint64_t> seed;
   std::string checkpoint, resumeFrom, trace;
+  bool profile = false;
   double timeoutSeconds = 30, rendezvousSeconds = 300;
   std::optional<int64_t> nodes, nodeRank;
   std::string rendezvous;

@@ -180,6 +180,7 @@ Result<Assignment> prepare(const Flags &flags, const session::Job &job, int64_t 
   assignment.tracePath = flags.trace;
   assignment.checkNumerics = flags.checkNumerics;
   assignment.dryRun = flags.dryRun;
+  assignment.profile = flags.profile;
   assignment.timeout = std::chrono::milliseconds(int64_t(std::min(flags.timeoutSeconds, 1e9) * 1000));
   assignment.threads = flags.threads.value_or(std::max(1u, coresOfHost() / uint32_t(ranksOnHost)));
   if (assignment.dryRun)

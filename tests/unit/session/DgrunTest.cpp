@@ -194,6 +194,24 @@ TEST_F(Dgrun, tracesEveryRank) {
     EXPECT_EQ(entry.path().string().find(".partial"), std::string::npos) << entry.path();
 }
 
+/// The ops of each stage, with shares that add up, and nothing on stdout.
+TEST_F(Dgrun, profilesEachStage) {
+  CommandResult result = train(pack(2, 2), {"--steps", "4", "--profile"});
+  ASSERT_EQ(result.code, 0) << result.error;
+  EXPECT_EQ(result.out.find("profile"), std::string::npos) << result.out;
+  std::map<std::string, double> shares; // by who prints
+  std::istringstream lines(result.error);
+  for (std::string line; std::getline(lines, line);)
+    if (size_t percent = line.find('%'); percent != std::string::npos) {
+      size_t number = line.find_last_of(' ', percent);
+      shares[line.substr(0, line.find(']') + 1)] += std::stod(line.substr(number, percent - number));
+    }
+  ASSERT_EQ(shares.size(), 2u) << result.error;
+  for (const auto &[who, share] : shares)
+    EXPECT_NEAR(share, 100, 2) << who << result.error;
+  EXPECT_NE(train(pack(1, 1), {"--steps", "1", "--profile"}).error.find("one step is not enough"), std::string::npos);
+}
+
 TEST_F(Dgrun, textForPeople) {
   CommandResult result = run({pack(1, 2), "--data", "x=randn:53x3", "--data", "y=randn:53", "--epochs", "2"});
   ASSERT_EQ(result.code, 0) << result.error;
