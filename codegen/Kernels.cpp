@@ -2,10 +2,12 @@
 // The kernels of one program: equal ops share one, each is a function of flat buffers until the object is emitted.
 #include "codegen/Kernels.h"
 
+#include "codegen/ControlKernels.h"
 #include "codegen/KernelBuilder.h"
 #include "codegen/KernelTable.h"
 #include "codegen/LowerToLlvm.h"
 #include "codegen/NativeObject.h"
+#include "ir/ControlOps.h"
 #include "ir/Dialect.h"
 #include "ir/ElementTypes.h"
 
@@ -28,7 +30,10 @@ KernelModule::KernelModule(MLIRContext &context, const Target &target)
 }
 KernelModule::~KernelModule() = default;
 
-bool needsKernel(Operation *op) { return kernelTable().contains(op->getName().getStringRef()); }
+/// An op that runs a graph of its own calls the kernels of the graph's ops.
+static bool runsBody(Operation *op) { return isa<ir::ScanOp>(op); }
+
+bool needsKernel(Operation *op) { return runsBody(op) || kernelTable().contains(op->getName().getStringRef()); }
 
 /// What makes two kernels equal, as text. Names, places and locations do not count.
 static std::string keyOf(Operation *op) {
@@ -92,8 +97,7 @@ static MemRefType flatBufferOf(RankedTensorType tensor) {
 }
 
 FailureOr<KernelSpec> KernelModule::addKernel(Operation *op) {
-  auto row = kernelTable().find(op->getName().getStringRef());
-  if (row == kernelTable().end())
+  if (!needsKernel(op))
     return op->emitOpError() << "has no kernel: it is memory, set-up or communication, or it must be decomposed first";
   for (Type type : op->getOperandTypes())
     if (failed(checkType(op, type)))
@@ -113,7 +117,17 @@ FailureOr<KernelSpec> KernelModule::addKernel(Operation *op) {
   if (auto known = kernels.find(key); known != kernels.end())
     return known->second;
 
-  const KernelEmitter &emitter = row->second;
+  BodyKernels inBody;
+  if (runsBody(op))
+    for (Operation &inner : op->getRegion(0).front())
+      if (needsKernel(&inner)) {
+        FailureOr<KernelSpec> made = addKernel(&inner);
+        if (failed(made))
+          return failure();
+        inBody[&inner] = *made;
+      }
+
+  KernelEmitter emitter = kernelTable().lookup(op->getName().getStringRef());
   KernelSpec spec;
   spec.symbol = symbolOf(op, key);
   spec.aliasedOperand = emitter.aliasedOperand;
@@ -132,12 +146,18 @@ FailureOr<KernelSpec> KernelModule::addKernel(Operation *op) {
   for (auto [result, aliased] : llvm::zip_equal(op->getResults(), spec.aliasedOperand))
     if (aliased < 0)
       addBuffer(result.getType());
+  if (runsBody(op))
+    spec.workspaces = workspacesOf(op, inBody);
+  for (RankedTensorType type : spec.workspaces) {
+    addBuffer(type);
+    spec.scratchBytes.push_back(type.getNumElements() * ir::elementBytes(type.getElementType()));
+  }
   OpBuilder builder(module->getContext());
   arguments.append({builder.getF32Type(), builder.getI64Type(), builder.getIndexType()});
   auto function = func::FuncOp::create(op->getLoc(), spec.symbol, builder.getFunctionType(arguments, {}));
   module->push_back(function);
   KernelBuilder kernel(function, elements, target);
-  LogicalResult emitted = emitter.emit(kernel, op);
+  LogicalResult emitted = runsBody(op) ? emitControl(kernel, op, inBody) : emitter.emit(kernel, op);
   if (succeeded(emitted) && kernel.stackBytes() > KernelBuilder::mostStackBytes)
     emitted = op->emitOpError() << "needs " << kernel.stackBytes() << " bytes of stack in a kernel, of at most "
                                 << KernelBuilder::mostStackBytes << ": cut the op or its batch";

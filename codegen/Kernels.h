@@ -6,6 +6,7 @@
 #include "codegen/Target.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -26,6 +27,8 @@ struct KernelSpec {
   std::string symbol;
   uint32_t tiles = 1; ///< 0: every result is empty, and there is no kernel to call
   llvm::SmallVector<int64_t> scratchBytes;
+  /// What the scratch buffers hold.
+  llvm::SmallVector<mlir::RankedTensorType> workspaces;
   /// For each result the operand whose buffer it overwrites, or -1.
   llvm::SmallVector<int> aliasedOperand;
 };

@@ -98,7 +98,11 @@ static void addEntryPoint(LLVM::LLVMFuncOp body) {
   OpBuilder builder(context);
   Location loc = body.getLoc();
   std::string symbol = body.getSymName().str();
-  body.setSymName(symbol + ".body");
+  // Kernels that call this one call its body, which takes their buffers as they are.
+  StringAttr bodyName = builder.getStringAttr(symbol + ".body");
+  if (failed(SymbolTable::replaceAllSymbolUses(body, bodyName, body->getParentOp())))
+    llvm::report_fatal_error("a kernel's calls cannot be renamed");
+  body.setSymNameAttr(bodyName);
   body.setLinkage(LLVM::Linkage::Internal);
   body.setDsoLocal(true);
   unsigned numBuffers = body.getNumArguments() - 3;

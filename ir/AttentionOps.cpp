@@ -6,6 +6,7 @@
 #include "ir/ElementwiseOps.h"
 #include "ir/GradientBuilding.h"
 #include "ir/HostTensorAccess.h"
+#include "ir/LogicOps.h"
 #include "ir/MovementOps.h"
 #include "ir/NormalizationOps.h"
 #include "ir/ShapeOps.h"
@@ -60,10 +61,10 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context, std::optional<
     auto mask = tensorOf(op.getMask());
     SmallVector<int64_t> scores{query.getDimSize(0), heads, query.getDimSize(1), key.getDimSize(1)};
     auto joined = mask.getRank() <= 4 ? broadcastShapes(scores, mask.getShape()) : std::nullopt;
-    if (!joined || !mayBeEqual(*joined, scores) || mask.getElementType() != query.getElementType())
+    if (!joined || !mayBeEqual(*joined, scores) ||
+        (mask.getElementType() != query.getElementType() && !mask.getElementType().isInteger(1)))
       return reject<AttentionOp>(location, "has mask ", mask,
-                                 ", expected one of the query's element type that "
-                                 "broadcasts to ",
+                                 ", expected booleans or the query's element type, and a shape that broadcasts to ",
                                  RankedTensorType::get(scores, query.getElementType()));
   }
   if (!op.getCausal() && (op.getOffset() || op.getWindow()))
@@ -100,8 +101,15 @@ SmallVector<Value> AttentionOp::decompose(OpBuilder &builder) {
   // The softmax masks what lies above the diagonal by itself.
   bool isPlainCausal = getCausal() && tokens == seen && getOffset().value_or(0) == 0 && !getWindow();
   SmallVector<Value> masks;
-  if (getMask())
-    masks.push_back(getMask());
+  if (Value mask = getMask()) {
+    if (tensorOf(mask).getElementType().isInteger(1)) {
+      auto number = RankedTensorType::get({}, tensorOf(scores).getElementType());
+      mask = builder.create<SelectOp>(loc, mask, buildFilled(builder, loc, number, 0),
+                                      buildFilled(builder, loc, number, forbiddenScore(number.getElementType())),
+                                      PlaceAttr());
+    }
+    masks.push_back(mask);
+  }
   if (getCausal() && !isPlainCausal) {
     auto type = RankedTensorType::get({tokens, seen}, tensorOf(scores).getElementType());
     Value forbidden = buildFilled(builder, loc, type, forbiddenScore(type.getElementType()));
@@ -140,10 +148,12 @@ LogicalResult AttentionOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayR
         !getCausal() || (seen <= token + offset && (!getWindow() || seen > token + offset - int64_t(*getWindow())));
     if (!isSeen)
       return forbiddenScore(tensorOf(getQuery()).getElementType());
-    return maskStrides.empty()
-               ? 0.0
-               : operands[3]
-                     .data[b * maskStrides[0] + head * maskStrides[1] + token * maskStrides[2] + seen * maskStrides[3]];
+    if (maskStrides.empty())
+      return 0.0;
+    double mask =
+        operands[3].data[b * maskStrides[0] + head * maskStrides[1] + token * maskStrides[2] + seen * maskStrides[3]];
+    bool isBoolean = tensorOf(getMask()).getElementType().isInteger(1);
+    return !isBoolean ? mask : mask != 0 ? 0.0 : forbiddenScore(tensorOf(getQuery()).getElementType());
   };
   std::vector<double> weights(numKeys);
   for (int64_t b = 0; b < batch; ++b)

@@ -36,6 +36,8 @@ void DGDialect::initialize() {
   addGatherOps();
   addResampleOps();
   addAttentionOps();
+  addControlOps();
+  addRecurrentOps();
   addLossOps();
   addOptimizerOps();
   addCommunicationOps();

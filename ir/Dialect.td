@@ -41,6 +41,8 @@ def DG_Dialect : Dialect {
     void addGatherOps();
     void addResampleOps();
     void addAttentionOps();
+    void addControlOps();
+    void addRecurrentOps();
     void addLossOps();
     void addOptimizerOps();
     void addCommunicationOps();

@@ -10,7 +10,7 @@ dg.graph @forward(%q: tensor<2x5x8xf32>, %k: tensor<2x5x6xf32>) {
 // -----
 
 dg.graph @forward(%q: tensor<2x5x8xf32>, %m: tensor<5x4xf32>) {
-  // expected-error@+1 {{'dg.attention' op has mask 'tensor<5x4xf32>', expected one of the query's element type that broadcasts to 'tensor<2x4x5x5xf32>'}}
+  // expected-error@+1 {{'dg.attention' op has mask 'tensor<5x4xf32>', expected booleans or the query's element type, and a shape that broadcasts to 'tensor<2x4x5x5xf32>'}}
   %y = dg.attention %q, %q, %q, %m {heads = 4}
   dg.return %y
 }

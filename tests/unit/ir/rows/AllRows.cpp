@@ -24,6 +24,8 @@ std::vector<OpSpec> poolingRows();
 std::vector<OpSpec> indexingRows();
 std::vector<OpSpec> gatherRows();
 std::vector<OpSpec> resampleRows();
+std::vector<OpSpec> controlRows();
+std::vector<OpSpec> recurrentRows();
 std::vector<OpSpec> lossRows();
 std::vector<OpSpec> optimizerRows();
 
@@ -34,7 +36,7 @@ const std::vector<OpSpec> &opTable() {
          {graphRows,       elementwiseRows, mathRows,          logicRows,       activationRows, reductionRows,
           orderRows,       einsumRows,      contractionRows,   convolutionRows, shapeRows,      movementRows,
           arrangementRows, attentionRows,   normalizationRows, statisticsRows,  poolingRows,    indexingRows,
-          gatherRows,      resampleRows,    lossRows,          optimizerRows})
+          gatherRows,      resampleRows,    controlRows,       recurrentRows,   lossRows,       optimizerRows})
       for (OpSpec &spec : rows())
         all.push_back(std::move(spec));
     return all;

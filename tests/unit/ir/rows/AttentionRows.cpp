@@ -16,6 +16,8 @@ std::vector<OpSpec> attentionRows() {
        {{"b t 2*h*d"}, {"b t h*d"}, {"b t h*d"}, {"2*h t t"}}},
       {"dg.attention %a, %b, %c {heads = $h : i64, causal, offset = 3 : i64, window = 2 : i64}",
        {{"b 4 h*d"}, {"b 7 h*d"}, {"b 7 h*d"}}},
+      {"dg.attention %a, %b, %c, %d {heads = $h : i64}",
+       {{"b t h*d"}, {"b s h*d"}, {"b s h*d"}, {"t s", Elements::boolean}}},
       {"dg.rotary %a, %b, %c {heads = $h : i64}", {{"b t h*2*d"}, {"t d"}, {"t d"}}},
       {"dg.rotary %a, %b, %c {heads = $h : i64, interleaved}", {{"b t h*6"}, {"b t 2"}, {"b t 2"}}},
   };

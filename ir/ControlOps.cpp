@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control flow: text form, types, evaluation and gradients of ops that run graphs of their own. How they are cut over a
+// mesh is in ControlSharding.cpp.
+#include "ir/ControlOps.h"
+#include "ir/ControlSharding.h"
+#include "ir/ElementwiseOps.h"
+#include "ir/GradientBuilding.h"
+#include "ir/GraphOps.h"
+#include "ir/TypeInference.h"
+
+using namespace mlir;
+
+namespace dg::ir {
+
+using Gradients = FailureOr<SmallVector<Value>>;
+
+//===- Bodies ----------------------------------------------------------------------------------------------------===//
+
+static ReturnOp returnOf(Region &body) { return cast<ReturnOp>(body.front().back()); }
+
+/// Gives the arguments of a body these types and infers those of its ops.
+static LogicalResult deduceBody(Region &body, ArrayRef<Type> arguments) {
+  for (auto [argument, type] : llvm::zip_equal(body.getArguments(), arguments))
+    argument.setType(type);
+  for (Operation &op : body.front()) {
+    auto inference = dyn_cast<InferTypeOpInterface>(op);
+    if (!inference) {
+      if (!isa<ReturnOp>(op))
+        return op.emitOpError(
+            "stands in a graph inside another, expected an op that computes; pass it in as an operand");
+      continue;
+    }
+    SmallVector<Type> types;
+    if (failed(inference.inferReturnTypes(op.getContext(), op.getLoc(), op.getOperands(),
+                                          op.getDiscardableAttrDictionary(), op.getPropertiesStorage(), op.getRegions(),
+                                          types)))
+      return failure();
+    for (auto [result, type] : llvm::zip_equal(op.getResults(), types))
+      result.setType(type);
+  }
+  return success();
+}
+
+/// Runs a body once.
+static FailureOr<SmallVector<HostTensor>> evaluateBody(Region &body, ArrayRef<HostTensor> arguments,
+                                                       const RunScalars &scalars) {
+  llvm::DenseMap<Value, HostTensor> values;
+  for (auto [argument, tensor] : llvm::zip_equal(body.getArguments(), arguments))
+    values[argument] = tensor;
+  for (Operation &op : body.front()) {
+    SmallVector<HostTensor> inputs, outputs;
+    for (Value operand : op.getOperands())
+      inputs.push_back(values.lookup(operand));
+    if (isa<ReturnOp>(op))
+      return inputs;
+    for (Value result : op.getResults()) {
+      HostTensor output{tensorOf(result).getShape().vec(), {}};
+      output.data.resize(output.numElements());
+      outputs.push_back(std::move(output));
+    }
+    if (failed(cast<ReferenceOp>(op).evaluate(inputs, outputs, scalars)))
+      return failure();
+    for (auto [result, output] : llvm::zip_equal(op.getResults(), outputs))
+      values[result] = std::move(output);
+  }
+  return failure();
+}
+
+static OpCost bodyCost(Region &body, double times) {
+  OpCost total;
+  for (Operation &op : body.front())
+    if (auto costed = dyn_cast<CostOp>(op)) {
+      OpCost cost = costed.getCost();
+      total.flops += times * cost.flops;
+      total.bytes += times * cost.bytes;
+    }
+  return total;
+}
+
+/// Builds the gradients of a body's arguments behind its ops, which stand before the builder's place: `grads` are those
+/// of the values that it returns, null where nothing flows back.
+static Gradients differentiateBody(OpBuilder &builder, ValueRange arguments, ArrayRef<Operation *> ops,
+                                   ValueRange returned, ArrayRef<Value> grads) {
+  llvm::DenseMap<Value, Value> sums;
+  auto add = [&](Value value, Value grad) {
+    Value &sum = sums[value];
+    sum = sum ? Value(builder.create<AddOp>(value.getLoc(), sum, grad, PlaceAttr())) : grad;
+  };
+  for (auto [value, grad] : llvm::zip_equal(returned, grads))
+    if (grad)
+      add(value, grad);
+  for (Operation *op : llvm::reverse(ops)) {
+    SmallVector<Value> outputGrads;
+    for (Value result : op->getResults())
+      outputGrads.push_back(sums.lookup(result));
+    if (llvm::none_of(outputGrads, [](Value grad) { return bool(grad); }) || op->getNumOperands() == 0)
+      continue;
+    auto differentiable = dyn_cast<GradientOp>(op);
+    if (!differentiable)
+      return op->emitOpError("has no gradient, but stands between the loss and what is trained");
+    Gradients operandGrads = differentiable.buildGradients(builder, outputGrads);
+    if (failed(operandGrads))
+      return failure();
+    for (auto [operand, grad] : llvm::zip_equal(op->getOperands(), *operandGrads))
+      if (grad)
+        add(operand, grad);
+  }
+  SmallVector<Value> result;
+  for (Value argument : arguments)
+    result.push_back(sums.lookup(argument));
+  return result;
+}
+
+static bool isReal(Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); }
+
+static RankedTensorType sliceType(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return RankedTensorType::get(tensor.getShape().drop_front(), tensor.getElementType());
+}
+
+static RankedTensorType stackedType(Type type, int64_t trips) {
+  auto tensor = cast<RankedTensorType>(type);
+  SmallVector<int64_t> shape{trips};
+  llvm::append_range(shape, tensor.getShape());
+  return RankedTensorType::get(shape, tensor.getElementType());
+}
+
+//===- ScanOp: text and types ------------------------------------------------------------------------------------===//
+
+static constexpr StringRef groupNames[] = {"carry", "over", "with"};
+
+/// `carry(%h = %h0) over(%x = %xs) with(%w = %weight) [attributes {…}] [: (types) -> types] { … }`
+ParseResult ScanOp::parse(OpAsmParser &parser, OperationState &state) {
+  SmallVector<OpAsmParser::Argument> arguments;
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  SMLoc start = parser.getCurrentLocation();
+  size_t counts[3] = {};
+  for (auto [index, name] : llvm::enumerate(groupNames)) {
+    size_t before = operands.size();
+    if (succeeded(parser.parseOptionalKeyword(name)) && parser.parseAssignmentList(arguments, operands))
+      return failure();
+    counts[index] = operands.size() - before;
+  }
+  if (parser.parseOptionalAttrDictWithKeyword(state.attributes))
+    return failure();
+  Builder &builder = parser.getBuilder();
+  state.addAttribute("num_carried", builder.getI64IntegerAttr(int64_t(counts[0])));
+  state.addAttribute("num_scanned", builder.getI64IntegerAttr(int64_t(counts[1])));
+  Type any = AnyType::get(parser.getContext());
+  SmallVector<Type> operandTypes(operands.size(), any), resultTypes(parser.getNumResults(), any);
+  if (succeeded(parser.parseOptionalColon())) {
+    FunctionType types;
+    if (parser.parseType(types))
+      return failure();
+    operandTypes.assign(types.getInputs().begin(), types.getInputs().end());
+    resultTypes.assign(types.getResults().begin(), types.getResults().end());
+  }
+  if (parser.resolveOperands(operands, operandTypes, start, state.operands))
+    return failure();
+  state.addTypes(resultTypes);
+  for (auto [index, argument] : llvm::enumerate(arguments)) {
+    bool isSlice = index >= counts[0] && index < counts[0] + counts[1];
+    auto tensor = dyn_cast<RankedTensorType>(operandTypes[index]);
+    argument.type = isSlice && tensor && tensor.getRank() > 0 ? Type(sliceType(tensor)) : operandTypes[index];
+  }
+  Region *body = state.addRegion();
+  if (parser.parseRegion(*body, arguments))
+    return failure();
+  if (body->empty())
+    body->emplaceBlock();
+  return success();
+}
+
+void ScanOp::print(OpAsmPrinter &printer) {
+  unsigned next = 0;
+  unsigned counts[3] = {unsigned(getNumCarried()), unsigned(getNumScanned()), 0};
+  counts[2] = getNumOperands() - counts[0] - counts[1];
+  for (auto [name, count] : llvm::zip_equal(groupNames, counts)) {
+    if (count == 0)
+      continue;
+    printer << ' ' << name << '(';
+    for (unsigned i = 0; i < count; ++i, ++next)
+      printer << (i ? ", " : "") << getBody().getArgument(next) << " = " << getOperand(next);
+    printer << ')';
+  }
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"num_carried", "num_scanned"});
+  if (llvm::none_of(getOperandTypes(), isAny) && llvm::none_of(getResultTypes(), isAny)) {
+    printer << " : ";
+    printer.printFunctionalType(getOperandTypes(), getResultTypes());
+  }
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+LogicalResult ScanOp::verify() {
+  Block &block = getBody().front();
+  if (block.empty() || !isa<ReturnOp>(block.back()))
+    return emitOpError(
+        "has a body that does not end with dg.return, expected what goes on to the next trip and what is "
+        "stacked");
+  int64_t carried = getNumCarried(), scanned = getNumScanned(), sums = getNumSums(),
+          returned = block.back().getNumOperands();
+  if (carried < 0 || scanned < 1 || sums < 0 || carried + scanned > int64_t(getNumOperands()) ||
+      block.getNumArguments() != getNumOperands() || returned < carried + sums || returned != int64_t(getNumResults()))
+    return emitOpError() << "carries " << carried << ", scans " << scanned << " and sums " << sums << " values with "
+                         << getNumOperands() << " operands, " << block.getNumArguments() << " arguments of its body, "
+                         << returned << " values that it returns and " << getNumResults()
+                         << " results, expected at least one scanned value, an argument for each operand, and a result "
+                            "for each returned value";
+  return success();
+}
+
+bool ScanOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
+  return inferred == actual || llvm::all_of(actual, isAny);
+}
+
+LogicalResult ScanOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, ValueRange operands,
+                                       DictionaryAttr, OpaqueProperties properties, RegionRange regions,
+                                       SmallVectorImpl<Type> &inferred) {
+  Region &body = *regions[0];
+  if (body.empty() || body.front().empty() || !isa<ReturnOp>(body.front().back()) ||
+      body.getNumArguments() != operands.size())
+    return success(); // the verifier says so
+  auto returned = body.front().back().getOperands();
+  if (deferInference(context, operands, returned.size(), inferred))
+    return success();
+  const Properties &sizes = *properties.as<Properties *>();
+  size_t carried = size_t(sizes.num_carried.getInt()), scanned = size_t(sizes.num_scanned.getInt()),
+         sums = sizes.num_sums ? size_t(sizes.num_sums.getInt()) : 0;
+  if (scanned < 1 || carried + scanned > operands.size() || carried + sums > returned.size())
+    return success(); // the verifier says so
+  SmallVector<Type> arguments(operands.getTypes());
+  for (size_t i = carried; i < carried + scanned; ++i) {
+    auto type = tensorOf(operands[i]), first = tensorOf(operands[carried]);
+    if (type.getRank() < 1 || type.isDynamicDim(0) || type.getDimSize(0) != first.getDimSize(0))
+      return reject<ScanOp>(location, "scans ", first, " and ", type,
+                            ", expected the same known number of slices in dimension 0");
+    arguments[i] = sliceType(type);
+  }
+  if (failed(deduceBody(body, arguments)))
+    return failure();
+  int64_t trips = tensorOf(operands[carried]).getDimSize(0);
+  for (auto [index, value] : llvm::enumerate(returned)) {
+    bool isStacked = index >= carried && index + sums < returned.size();
+    if (index < carried && value.getType() != arguments[index])
+      return reject<ScanOp>(location, "carries ", arguments[index], " but its body returns ", value.getType(),
+                            ", expected equal types");
+    inferred.push_back(isStacked ? stackedType(value.getType(), trips) : value.getType());
+  }
+  return success();
+}
+
+//===- ScanOp: evaluation and gradients --------------------------------------------------------------------------===//
+
+OpCost ScanOp::getCost() { return bodyCost(getBody(), double(getTrips())); }
+
+LogicalResult ScanOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                               const RunScalars &scalars) {
+  size_t carried = getNumCarried(), scanned = getNumScanned(), firstSum = carried + getNumYielded();
+  int64_t trips = operands[carried].shape[0];
+  SmallVector<HostTensor> arguments(operands);
+  for (int64_t trip = 0; trip < trips; ++trip) {
+    int64_t at = getReverse() ? trips - 1 - trip : trip;
+    for (size_t i = carried; i < carried + scanned; ++i) {
+      HostTensor &slice = arguments[i];
+      slice.shape.assign(operands[i].shape.begin() + 1, operands[i].shape.end());
+      auto first = operands[i].data.begin() + at * slice.numElements();
+      slice.data.assign(first, first + slice.numElements());
+    }
+    auto returned = evaluateBody(getBody(), arguments, scalars);
+    if (failed(returned))
+      return failure();
+    for (size_t i = 0; i < returned->size(); ++i) {
+      const HostTensor &value = (*returned)[i];
+      if (i >= firstSum)
+        for (size_t j = 0; j < value.data.size(); ++j)
+          results[i].data[j] += value.data[j];
+      else if (i >= carried)
+        std::copy(value.data.begin(), value.data.end(), results[i].data.begin() + at * value.numElements());
+      else
+        arguments[i] = value;
+    }
+  }
+  for (size_t i = 0; i < carried; ++i)
+    results[i].data = arguments[i].data;
+  return success();
+}
+
+FailureOr<ScanOp> buildScan(OpBuilder &builder, Location loc, ValueRange carried, ValueRange scanned, ValueRange whole,
+                            unsigned numSums, bool isReverse,
+                            llvm::function_ref<Gradients(OpBuilder &, ValueRange)> build) {
+  SmallVector<Value> operands(carried);
+  llvm::append_range(operands, scanned);
+  llvm::append_range(operands, whole);
+  Region body;
+  Block &block = body.emplaceBlock();
+  for (auto [index, operand] : llvm::enumerate(operands)) {
+    bool isSlice = index >= carried.size() && index < carried.size() + scanned.size();
+    block.addArgument(isSlice ? Type(sliceType(operand.getType())) : operand.getType(), loc);
+  }
+  OpBuilder inner(builder.getContext());
+  inner.setInsertionPointToStart(&block);
+  Gradients returned = build(inner, block.getArguments());
+  if (failed(returned))
+    return failure();
+  inner.create<ReturnOp>(loc, *returned, ArrayAttr(), PlaceAttr());
+  int64_t trips = tensorOf(scanned[0]).getDimSize(0);
+  SmallVector<Type> types;
+  for (auto [index, value] : llvm::enumerate(*returned)) {
+    bool isStacked = index >= carried.size() && index + numSums < returned->size();
+    types.push_back(isStacked ? Type(stackedType(value.getType(), trips)) : value.getType());
+  }
+  OperationState state(loc, ScanOp::getOperationName());
+  state.addOperands(operands);
+  state.addTypes(types);
+  state.addAttribute("num_carried", builder.getI64IntegerAttr(int64_t(carried.size())));
+  state.addAttribute("num_scanned", builder.getI64IntegerAttr(int64_t(scanned.size())));
+  state.addAttribute("num_sums", builder.getI64IntegerAttr(numSums));
+  if (isReverse)
+    state.addAttribute("reverse", builder.getUnitAttr());
+  state.addRegion()->takeBody(body);
+  return cast<ScanOp>(builder.create(state));
+}
+
+/// Copies the ops of a body to the builder's place, with these values for its arguments; returns what it returns.
+static SmallVector<Value> cloneBody(OpBuilder &builder, Region &body, ValueRange arguments,
+                                    SmallVectorImpl<Operation *> &ops) {
+  IRMapping mapping;
+  mapping.map(body.getArguments(), arguments);
+  for (Operation &op : body.front().without_terminator())
+    ops.push_back(builder.clone(op, mapping));
+  SmallVector<Value> returned;
+  for (Value value : returnOf(body).getOperands())
+    returned.push_back(mapping.lookup(value));
+  return returned;
+}
+
+/// The forward scan is given a tape: what it carries into each trip, stacked. The backward scan goes the other way,
+/// computes each trip's body again from the tape, carries the gradients of what was carried, and sums those of what the
+/// body saw whole.
+Gradients ScanOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  Location loc = getLoc();
+  size_t numCarried = getNumCarried(), numScanned = getNumScanned(), numYielded = getNumYielded();
+  auto inputs = getInputs();
+  ValueRange carried = inputs.take_front(numCarried), scanned = inputs.slice(numCarried, numScanned),
+             whole = inputs.drop_front(numCarried + numScanned);
+
+  // The tape is part of the forward pass and takes this op's place.
+  SmallVector<Value> tape;
+  if (numCarried > 0) {
+    OpBuilder forward(getOperation());
+    auto taped = buildScan(forward, loc, carried, scanned, whole, getNumSums(), getReverse(),
+                           [&](OpBuilder &inner, ValueRange arguments) -> Gradients {
+                             SmallVector<Operation *> ops;
+                             SmallVector<Value> returned = cloneBody(inner, getBody(), arguments, ops);
+                             returned.insert(returned.begin() + numCarried + numYielded, arguments.begin(),
+                                             arguments.begin() + numCarried);
+                             return returned;
+                           });
+    if (failed(taped))
+      return failure();
+    ::dg::ir::setPlace(*taped, ::dg::ir::getPlace(*this));
+    SmallVector<Value> results((*taped)->getResults());
+    tape.assign(results.begin() + numCarried + numYielded, results.begin() + 2 * numCarried + numYielded);
+    results.erase(results.begin() + numCarried + numYielded, results.begin() + 2 * numCarried + numYielded);
+    (*this)->replaceAllUsesWith(results);
+  }
+
+  auto zerosOr = [&](Value grad, Type type) {
+    return grad ? grad : buildFilled(builder, loc, cast<RankedTensorType>(type), 0);
+  };
+  // Gradients of real values only; the others have none.
+  SmallVector<Value> firstGrads, scannedBack(tape), wholeBack(whole);
+  SmallVector<size_t> realCarried, realScanned, realWhole, realYielded;
+  for (size_t i = 0; i < numCarried; ++i)
+    if (isReal(carried[i].getType())) {
+      realCarried.push_back(i);
+      firstGrads.push_back(zerosOr(grads[i], carried[i].getType()));
+    }
+  llvm::append_range(scannedBack, scanned);
+  for (size_t i = 0; i < numYielded; ++i)
+    if (grads[numCarried + i]) {
+      realYielded.push_back(i);
+      scannedBack.push_back(grads[numCarried + i]);
+    }
+  SmallVector<Value> sumGrads;
+  for (size_t i = 0; i < getNumSums(); ++i)
+    if (Value grad = grads[numCarried + numYielded + i]) {
+      sumGrads.push_back(grad);
+      wholeBack.push_back(grad);
+    } else {
+      sumGrads.push_back({});
+    }
+  for (size_t i = 0; i < numScanned; ++i)
+    if (isReal(scanned[i].getType()))
+      realScanned.push_back(i);
+  for (size_t i = 0; i < whole.size(); ++i)
+    if (isReal(whole[i].getType()))
+      realWhole.push_back(i);
+
+  auto backward =
+      buildScan(builder, loc, firstGrads, scannedBack, wholeBack, unsigned(realWhole.size()), !getReverse(),
+                [&](OpBuilder &inner, ValueRange arguments) -> Gradients {
+                  size_t firstTape = firstGrads.size(), firstScanned = firstTape + numCarried,
+                         firstYielded = firstScanned + numScanned, firstWhole = firstYielded + realYielded.size(),
+                         firstSum = firstWhole + whole.size();
+                  SmallVector<Value> own(arguments.slice(firstTape, numCarried + numScanned));
+                  llvm::append_range(own, arguments.slice(firstWhole, whole.size()));
+                  SmallVector<Operation *> ops;
+                  SmallVector<Value> returned = cloneBody(inner, getBody(), own, ops), returnedGrads(returned.size());
+                  for (auto [index, i] : llvm::enumerate(realCarried))
+                    returnedGrads[i] = arguments[index];
+                  for (auto [index, i] : llvm::enumerate(realYielded))
+                    returnedGrads[numCarried + i] = arguments[firstYielded + index];
+                  for (size_t i = 0, next = firstSum; i < sumGrads.size(); ++i)
+                    if (sumGrads[i])
+                      returnedGrads[numCarried + numYielded + i] = arguments[next++];
+                  Gradients ownGrads = differentiateBody(inner, own, ops, returned, returnedGrads);
+                  if (failed(ownGrads))
+                    return failure();
+                  SmallVector<Value> results;
+                  auto add = [&](size_t i) {
+                    Value grad = (*ownGrads)[i];
+                    results.push_back(grad ? grad : buildFilled(inner, loc, tensorOf(own[i]), 0));
+                  };
+                  for (size_t i : realCarried)
+                    add(i);
+                  for (size_t i : realScanned)
+                    add(numCarried + i);
+                  for (size_t i : realWhole)
+                    add(numCarried + numScanned + i);
+                  return results;
+                });
+  if (failed(backward))
+    return failure();
+  SmallVector<Value> result(inputs.size());
+  size_t next = 0;
+  for (size_t i : realCarried)
+    result[i] = (*backward)->getResult(next++);
+  for (size_t i : realScanned)
+    result[numCarried + i] = (*backward)->getResult(next++);
+  for (size_t i : realWhole)
+    result[numCarried + numScanned + i] = (*backward)->getResult(next++);
+  return result;
+}
+
+ShardingRule ScanOp::getShardingRule() { return scanShardingRule(*this); }
+
+void ScanOp::localize(TypeRange) { localizeScanBody(*this); }
+
+//===- Definitions -----------------------------------------------------------------------------------------------===//
+
+void DGDialect::addControlOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/ControlOps.cpp.inc"
+      >();
+}
+
+} // namespace dg::ir
+
+#define GET_OP_CLASSES
+#include "ir/ControlOps.cpp.inc"

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that a kernel that runs a graph of its own computes what the op's reference evaluation does: trips in both
+// directions, slices at addresses that are not aligned, carried values that change places, sums, bodies in bodies.
+#include "tests/unit/codegen/KernelCases.h"
+
+#include <gtest/gtest.h>
+
+using namespace dg::codegen;
+
+TEST(ControlKernels, Scan) {
+  KernelCases cases;
+  cases.addText("dg.scan", R"(dg.graph @g(%h0: tensor<5x7xf32>, %xs: tensor<9x5x7xf32>, %w: tensor<7x7xf32>) typed {
+    %a, %b, %c = dg.scan carry(%h = %h0) over(%x = %xs) with(%r = %w) attributes {num_sums = 1 : i64} : (tensor<5x7xf32>, tensor<9x5x7xf32>, tensor<7x7xf32>) -> (tensor<5x7xf32>, tensor<9x5x7xf32>, tensor<7x7xf32>) {
+      %p = dg.matmul %h, %r {transpose_rhs} : (tensor<5x7xf32>, tensor<7x7xf32>) -> tensor<5x7xf32>
+      %k = dg.constant {value = 0.125, type = tensor<5x7xf32>} : () -> tensor<5x7xf32>
+      %m = dg.mul %p, %k : (tensor<5x7xf32>, tensor<5x7xf32>) -> tensor<5x7xf32>
+      %s = dg.add %m, %x : (tensor<5x7xf32>, tensor<5x7xf32>) -> tensor<5x7xf32>
+      %g = dg.gelu %s : (tensor<5x7xf32>) -> tensor<5x7xf32>
+      %o = dg.matmul %x, %h {transpose_lhs} : (tensor<5x7xf32>, tensor<5x7xf32>) -> tensor<7x7xf32>
+      dg.return %g, %s, %o : (tensor<5x7xf32>, tensor<5x7xf32>, tensor<7x7xf32>) -> ()
+    }
+    dg.return %a, %b, %c : (tensor<5x7xf32>, tensor<9x5x7xf32>, tensor<7x7xf32>) -> ()
+  })");
+  cases.addText("dg.scan", R"(dg.graph @g(%a0: tensor<3xf32>, %b0: tensor<3xf32>, %xs: tensor<4x3xf32>) typed {
+    %a, %b, %c = dg.scan carry(%g = %a0, %h = %b0) over(%x = %xs) attributes {reverse} : (tensor<3xf32>, tensor<3xf32>, tensor<4x3xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<4x3x1xf32>) {
+      %r = dg.reshape %g {shape = array<i64: 3, 1>} : (tensor<3xf32>) -> tensor<3x1xf32>
+      dg.return %h, %g, %r : (tensor<3xf32>, tensor<3xf32>, tensor<3x1xf32>) -> ()
+    }
+    dg.return %a, %b, %c : (tensor<3xf32>, tensor<3xf32>, tensor<4x3x1xf32>) -> ()
+  })",
+                {.tolerance = 0});
+  cases.addText("dg.scan", R"(dg.graph @g(%h0: tensor<3xf64>, %xs: tensor<4x5x3xf64>) typed {
+    %a = dg.scan carry(%h = %h0) over(%x = %xs) : (tensor<3xf64>, tensor<4x5x3xf64>) -> tensor<3xf64> {
+      %i = dg.scan carry(%g = %h) over(%y = %x) : (tensor<3xf64>, tensor<5x3xf64>) -> tensor<3xf64> {
+        %s = dg.sub %y, %g : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+        dg.return %s : (tensor<3xf64>) -> ()
+      }
+      %d = dg.scale %i {factor = 0.5} : (tensor<3xf64>) -> tensor<3xf64>
+      dg.return %d : (tensor<3xf64>) -> ()
+    }
+    dg.return %a : (tensor<3xf64>) -> ()
+  })",
+                {.tolerance = 1e-14});
+  cases.check();
+}
