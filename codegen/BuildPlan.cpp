@@ -4,6 +4,7 @@
 #include "ir/CommunicationOps.h"
 #include "ir/GraphOps.h"
 #include "ir/IndexingOps.h"
+#include "ir/LiteralOps.h"
 #include "ir/ShapeOps.h"
 
 #include "mlir/IR/Location.h"
@@ -62,8 +63,9 @@ bool isCommunication(Operation *op) { return isa<AllReduceOp, AllGatherOp, Reduc
 
 class PlanBuilder {
 public:
-  PlanBuilder(ModuleOp module, const PlanOptions &options, llvm::function_ref<KernelModule &(StringRef)> kernelsOf)
-      : module(module), options(options), kernelsOf(kernelsOf) {}
+  PlanBuilder(ModuleOp module, const PlanOptions &options, llvm::function_ref<KernelModule &(StringRef)> kernelsOf,
+              std::vector<LiteralTensor> &literals)
+      : module(module), options(options), kernelsOf(kernelsOf), literals(literals) {}
 
   FailureOr<plan::Plan> run() {
     result.mesh = options.mesh;
@@ -295,6 +297,20 @@ private:
     return place->second = id;
   }
 
+  /// Equal literals are one tensor of the package, and one buffer of a stage.
+  ValueId literalValue(LiteralOp op) {
+    auto elements = cast<DenseElementsAttr>(op.getValue());
+    auto [known, isNew] = literalNames.try_emplace(elements, "literal#" + std::to_string(literals.size()));
+    if (isNew)
+      literals.push_back({known->second, elements});
+    auto [place, isFirst] = literalValues.try_emplace({stage, known->second}, 0);
+    if (!isFirst)
+      return place->second;
+    ValueId id = addValue(known->second, ValueKind::constant, tensorOf(op.getResult()), {});
+    result.values[id].init.kind = plan::Init::Kind::file;
+    return place->second = id;
+  }
+
   ValueId accumulatorValue(StringRef name, RankedTensorType type) {
     auto [place, isNew] = accumulators.try_emplace({stage, name.str()}, 0);
     if (isNew)
@@ -371,6 +387,8 @@ private:
       return ids[parameter.getResult()] = parameterValue(parameter), success();
     if (auto constant = dyn_cast<ConstantOp>(op))
       return ids[constant.getResult()] = constantValue(constant), success();
+    if (auto literal = dyn_cast<LiteralOp>(op))
+      return ids[literal.getResult()] = literalValue(literal), success();
     if (auto reshape = dyn_cast<ReshapeOp>(op))
       return ids[reshape.getResult()] = read(reshape.getInput()), success();
     if (auto accumulated = dyn_cast<AccumulatedOp>(op)) {
@@ -446,21 +464,26 @@ private:
     start(std::move(task));
   }
 
+  /// The buffer of `value`, copied where a reshape made it share another value's under another shape: blocks are cut,
+  /// and results written, by shape.
+  ValueId underOwnShape(Operation *op, Value value, ValueId from, StringRef what) {
+    auto type = tensorOf(value);
+    if (ArrayRef(result.values[from].shape) == type.getShape())
+      return from;
+    bool isGradient = result.values[from].kind == ValueKind::gradient;
+    ValueId own = addValue(uniqueName(nameOf(op) + " " + what.str()),
+                           isGradient ? ValueKind::gradient : ValueKind::activation, type, {});
+    plan::Task copy = makeTask(op, TaskKind::copy);
+    copy.op = "copy";
+    copy.buffers = {from, own};
+    copy.reads = {from};
+    copy.writes = {own};
+    append(std::move(copy));
+    return own;
+  }
+
   void addMove(Operation *op, TaskKind kind, StringRef axis, uint64_t dim) {
-    ValueId from = read(op->getOperand(0));
-    // A reshaped operand shares its buffer under another shape, and blocks are cut by shape.
-    if (auto type = tensorOf(op->getOperand(0)); ArrayRef(result.values[from].shape) != type.getShape()) {
-      ValueId reshaped = addValue(uniqueName(nameOf(op) + " operand"), result.values[from].kind, type, {});
-      if (result.values[reshaped].kind != ValueKind::gradient)
-        result.values[reshaped].kind = ValueKind::activation;
-      plan::Task copy = makeTask(op, TaskKind::copy);
-      copy.op = "copy";
-      copy.buffers = {from, reshaped};
-      copy.reads = {from};
-      copy.writes = {reshaped};
-      append(std::move(copy));
-      from = reshaped;
-    }
+    ValueId from = underOwnShape(op, op->getOperand(0), read(op->getOperand(0)), "operand");
     ValueId to = ids[op->getResult(0)] = freshResult(op, 0);
     plan::Task task = makeTask(op, kind);
     task.buffers = {from, to};
@@ -536,18 +559,24 @@ private:
   void addResults(ReturnOp end) {
     for (auto [index, value] : llvm::enumerate(end.getOperands())) {
       std::pair<uint32_t, std::string> key{stage, end.getResultName(index)};
-      ports[key] = outputs[key] = read(value);
+      ValueId id = read(value);
+      if (program.name == "infer")
+        id = underOwnShape(end, value, id, key.second);
+      ports[key] = outputs[key] = id;
     }
   }
 
   ModuleOp module;
   const PlanOptions &options;
   llvm::function_ref<KernelModule &(StringRef)> kernelsOf;
+  std::vector<LiteralTensor> &literals;
   plan::Plan result;
 
   // Of the job.
   std::map<std::pair<uint32_t, std::string>, ValueId> parameters;
   std::map<std::tuple<uint32_t, const void *, double>, ValueId> constants;
+  llvm::DenseMap<Attribute, std::string> literalNames;
+  std::map<std::pair<uint32_t, std::string>, ValueId> literalValues; ///< by stage and name
   uint32_t numCollectives = 0;
 
   // Of the program that is being built.
@@ -566,8 +595,9 @@ private:
 } // namespace
 
 FailureOr<plan::Plan> buildPlan(ModuleOp module, const PlanOptions &options,
-                                llvm::function_ref<KernelModule &(StringRef program)> kernelsOf) {
-  return PlanBuilder(module, options, kernelsOf).run();
+                                llvm::function_ref<KernelModule &(StringRef program)> kernelsOf,
+                                std::vector<LiteralTensor> &literals) {
+  return PlanBuilder(module, options, kernelsOf, literals).run();
 }
 
 } // namespace dg::codegen

@@ -18,10 +18,18 @@ struct PlanOptions {
   uint32_t microbatches = 1;
 };
 
+/// What a dg.literal holds: the initial tensor of the plan's value of this name.
+struct LiteralTensor {
+  std::string name;
+  mlir::DenseElementsAttr elements;
+};
+
 /// Builds values, tasks, chunks and ports of every program in a module that has been through the split phase, and adds
 /// the kernels to the module that `kernelsOf` names for a program. Moves communication ops up to where their operands
-/// are ready, so that they start early. Errors are emitted on the op.
+/// are ready, so that they start early. Adds to `literals` what the package has to hold beside the parameters. Errors
+/// are emitted on the op.
 mlir::FailureOr<plan::Plan> buildPlan(mlir::ModuleOp module, const PlanOptions &options,
-                                      llvm::function_ref<KernelModule &(llvm::StringRef program)> kernelsOf);
+                                      llvm::function_ref<KernelModule &(llvm::StringRef program)> kernelsOf,
+                                      std::vector<LiteralTensor> &literals);
 
 } // namespace dg::codegen

@@ -54,7 +54,7 @@ std::string gradientReason(StringRef name) {
 std::string loweringReason(StringRef name) {
   return llvm::StringSwitch<std::string>(name)
       .Case("dg.reshape", "the same memory under another shape")
-      .Case("dg.constant", "memory that is written at set-up")
+      .Cases("dg.constant", "dg.literal", "memory that is written at set-up")
       .Case("dg.scan", "its kernel calls those of its body")
       .Default("");
 }

@@ -2,6 +2,7 @@
 // Graphs, parameters and constants: text form, verification, and the parts of the op contract they have.
 #include "ir/GraphOps.h"
 #include "ir/ElementTypes.h"
+#include "ir/LiteralOps.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -262,6 +263,7 @@ void DGDialect::addGraphOps() {
 #define GET_OP_LIST
 #include "ir/GraphOps.cpp.inc"
       >();
+  addOperations<LiteralOp>();
 }
 
 } // namespace dg::ir

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All ops, by family. Each family is one .td, one .h and one .cpp file of the same name. For checkers and listings: each family generates its own code.
 include "ir/GraphOps.td"
+include "ir/LiteralOps.td"
 include "ir/ElementwiseOps.td"
 include "ir/MathOps.td"
 include "ir/LogicOps.td"

@@ -14,6 +14,15 @@ def DeduceTypes : Pass<"dg-deduce-types", "mlir::ModuleOp"> {
   let options = [Option<"batch", "batch", "int64_t", "0", "Size of the dimension named batch; 0: not bound">];
 }
 
+def AddLoss : Pass<"dg-add-loss", "mlir::ModuleOp"> {
+  let summary = "Makes a model that returns predictions return a loss: @loss gets an input y, the targets";
+  let description = [{
+    The first result of @loss is the prediction. The targets are class numbers (i64, the prediction's shape without its last dimension) where
+    the loss takes those, else a tensor like the prediction.
+  }];
+  let options = [Option<"loss", "loss", "std::string", "\"\"", "Name of a loss op: mse, cross_entropy, nll, …">];
+}
+
 def CheckMesh : Pass<"dg-check-mesh", "mlir::ModuleOp"> {
   let summary = "Rejects meshes that the model cannot be cut over";
   let description = [{Attention heads must divide evenly over the tensor axis.}];

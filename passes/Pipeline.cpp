@@ -12,6 +12,12 @@ void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &opt
   DeduceTypesOptions deduce;
   deduce.batch = options.batch;
   manager.addPass(createDeduceTypes(deduce));
+  // The type of the targets follows from that of the prediction.
+  if (options.isTraining && !options.loss.empty()) {
+    AddLossOptions loss;
+    loss.loss = options.loss;
+    manager.addPass(createAddLoss(loss));
+  }
   // Before attention is taken apart, while an error can still speak of heads.
   CheckMeshOptions check;
   check.mesh = options.mesh;

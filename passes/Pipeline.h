@@ -11,6 +11,7 @@ namespace dg::passes {
 
 struct PipelineOptions {
   std::string mesh;      ///< "data=2,pipe=2"
+  std::string loss;      ///< empty: the model's own
   std::string optimizer; ///< empty: the model's own
   int64_t batch = 0;     ///< rows of one micro-batch over all data ranks, padding included; 0: not bound
   int64_t microbatches = 1;

@@ -7,6 +7,7 @@
 // still being computed.
 #include "ir/CommunicationOps.h"
 #include "ir/GraphOps.h"
+#include "ir/LiteralOps.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -53,6 +54,10 @@ public:
       for (auto [from, to] : llvm::zip_equal(op.getResults(), clone->getResults()))
         here[{from.getAsOpaquePointer(), spot}] = to;
     }
+    // An input of inference that nothing reads, but a caller may give.
+    for (BlockArgument argument : graph.getBody().getArguments())
+      if (graph.getSymName() == "infer" && argument.use_empty())
+        valueAt(Spot{}, argument);
     for (auto [index, value] : llvm::enumerate(graph.getReturn().getOperands()))
       addResult(value, graph.getReturn().getResultName(index));
     for (auto &[spot, chunk] : chunks)
@@ -78,7 +83,7 @@ private:
   }
 
   /// Parameters and constants are read where they are used; only on another stage than their own are they sent.
-  static bool isClonedWhereUsed(Operation *op) { return isa<ParameterOp, ConstantOp>(op); }
+  static bool isClonedWhereUsed(Operation *op) { return isa<ParameterOp, ConstantOp, LiteralOp>(op); }
 
   Chunk &chunkAt(Spot spot) {
     Chunk &chunk = chunks[spot];
@@ -116,7 +121,8 @@ private:
       return chunkAt(spot).graph.addInput(graph.getInputName(argument.getArgNumber()), argument.getType());
     Operation *producer = value.getDefiningOp();
     Spot from = spotOf(producer);
-    bool isLocalRead = isClonedWhereUsed(producer) && (isa<ConstantOp>(producer) || from.stage == spot.stage);
+    bool isLocalRead =
+        isClonedWhereUsed(producer) && (isa<ConstantOp, LiteralOp>(producer) || from.stage == spot.stage);
     if (isLocalRead)
       return atStart(spot, producer)->getResult(0);
     if (isClonedWhereUsed(producer)) // a parameter of another stage: its value travels with each micro-batch

@@ -15,6 +15,7 @@
 #include "tools/dgc/LoadModel.h"
 #include "tools/dgc/PhaseLog.h"
 #include "tools/dgc/Planning.h"
+#include "tools/dgc/Weights.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/MLIRContext.h"
@@ -60,6 +61,20 @@ private:
   llvm::raw_ostream &to;
   size_t column = 0;
   uint64_t passed = 0;
+};
+
+/// Diagnostics of a model whose file has no lines: `model.onnx: error: node 'conv1' (Conv, ai.onnx version 11): …`.
+class NodeDiagnostics : public mlir::ScopedDiagnosticHandler {
+public:
+  NodeDiagnostics(mlir::MLIRContext &context, std::string file, llvm::raw_ostream &to)
+      : ScopedDiagnosticHandler(&context) {
+    setHandler([file = std::move(file), &to](mlir::Diagnostic &message) {
+      to << file << ": " << (message.getSeverity() == mlir::DiagnosticSeverity::Error ? "error: " : "note: ");
+      if (auto name = message.getLocation()->findInstanceOf<mlir::NameLoc>())
+        to << name.getName().getValue() << ": ";
+      to << message << "\n";
+    });
+  }
 };
 
 /// Asked before the long work, not after it.
@@ -115,18 +130,26 @@ void keepOnly(mlir::ModuleOp module, ir::GraphOp wanted) {
       graph.erase();
 }
 
-/// Finds what to build and gives its graph the name that the pipeline expects.
-mlir::FailureOr<bool> chooseProgram(mlir::ModuleOp module, CompileOptions::Purpose purpose) {
+/// Finds what to build and gives its graph the name that the pipeline expects. `lossName` makes @forward the loss.
+mlir::FailureOr<bool> chooseProgram(mlir::ModuleOp module, CompileOptions::Purpose purpose,
+                                    const std::string &lossName) {
   auto loss = module.lookupSymbol<ir::GraphOp>("loss");
-  bool isTraining =
-      purpose == CompileOptions::Purpose::automatic ? bool(loss) : purpose == CompileOptions::Purpose::train;
+  auto forward = module.lookupSymbol<ir::GraphOp>("forward");
+  bool isTraining = purpose == CompileOptions::Purpose::automatic ? bool(loss) || !lossName.empty()
+                                                                  : purpose == CompileOptions::Purpose::train;
   if (isTraining) {
+    if (loss && !lossName.empty())
+      return module.emitError("has a graph @loss, which --loss would replace: leave the flag out"), mlir::failure();
+    if (!loss && forward && !lossName.empty()) {
+      forward.setSymName("loss");
+      loss = forward;
+    }
     if (!loss)
-      return module.emitError("has no graph @loss: training needs one that returns the loss"), mlir::failure();
+      return module.emitError("has no graph @loss: training needs one that returns the loss, or --loss NAME"),
+             mlir::failure();
     keepOnly(module, loss);
     return true;
   }
-  auto forward = module.lookupSymbol<ir::GraphOp>("forward");
   if (!forward && loss) {
     mlir::FailureOr<ir::GraphOp> derived = passes::deriveForward(loss);
     if (failed(derived))
@@ -207,6 +230,30 @@ int compile(const CompileOptions &given) {
   }
   llvm::SourceMgr sources;
   mlir::SourceMgrDiagnosticHandler diagnostics(sources, &context, messages);
+  std::optional<NodeDiagnostics> nodeDiagnostics;
+  Weights weights;
+  std::shared_ptr<const void> storage; // of the weights
+  if (isOnnx(options.model)) {
+    nodeDiagnostics.emplace(context, options.model, messages);
+    ir::OnnxOptions onnx;
+    onnx.bindings = options.bindings;
+    onnx.batch = batch->rows;
+    if (onnx.batch > 0)
+      onnx.bindings["batch"] = onnx.batch;
+    mlir::FailureOr<ir::OnnxModel> imported = loadOnnx(options.model, context, onnx, options.constants);
+    if (failed(imported))
+      return exitBadInput;
+    module = std::move(imported->module);
+    weights.add(imported->weights);
+    storage = imported->storage;
+  } else if (!options.bindings.empty()) {
+    const auto &[name, size] = *options.bindings.begin();
+    return report(Status::error(ErrorKind::usage, "--bind {}={}: {} has no dimension of that name, expected batch=SIZE",
+                                name, size, options.model));
+  } else if (!options.constants.empty()) {
+    return report(Status::error(ErrorKind::usage, "--const {}: {} is no ONNX model: write a dg.constant or dg.literal",
+                                options.constants.begin()->first, options.model));
+  }
   if (!module)
     module = loadModel(options.model, context);
   if (!module)
@@ -216,9 +263,14 @@ int compile(const CompileOptions &given) {
   if (failed(mlir::writeBytecodeToFile(*module, modelStream)))
     return report(Status::error(ErrorKind::runFailed, "{} cannot be written as bytecode", options.model));
 
-  mlir::FailureOr<bool> isTraining = chooseProgram(*module, options.purpose);
+  mlir::FailureOr<bool> isTraining = chooseProgram(*module, options.purpose, options.loss);
   if (failed(isTraining))
     return exitBadInput;
+  if (Status status = options.weights.empty() ? Status::ok() : weights.open(options.weights); !status)
+    return report(status);
+  for (auto graph : module->getOps<ir::GraphOp>())
+    if (failed(weights.bind(graph)))
+      return exitBadInput;
   std::string optimizer = options.optimizer;
   if (auto own = (*module)->getAttrOfType<mlir::StringAttr>("dg.optimizer"); own && optimizer.empty()) {
     optimizer = own.str();
@@ -255,9 +307,14 @@ int compile(const CompileOptions &given) {
     search = adopt(planned, options);
     explanation = explanationJson(planned);
     mesh = passes::parseMesh(options.mesh);
+    int64_t importedRows = batch->rows;
     batch = planBatch(options, *mesh);
     if (!batch)
       return report(batch.status());
+    if (isOnnx(options.model) && batch->rows != importedRows) // shapes were computed with the rows of one rank
+      return report(Status::error(ErrorKind::usage,
+                                  "the plan found for {} is --mesh {} --microbatches {}: compile it with these flags",
+                                  options.model, options.mesh, options.microbatches));
   }
   Result<partitioner::Cluster> cluster = chooseCluster(options, mesh->numRanks());
   if (!cluster)
@@ -267,6 +324,7 @@ int compile(const CompileOptions &given) {
   pipeline.mesh = options.mesh;
   pipeline.optimizer = optimizer;
   pipeline.frozen = options.frozen;
+  pipeline.loss = *isTraining ? options.loss : "";
   pipeline.batch = batch->rows;
   pipeline.microbatches = batch->microbatches;
   pipeline.isTraining = *isTraining;
@@ -288,14 +346,17 @@ int compile(const CompileOptions &given) {
   planOptions.model = model;
   planOptions.batch = batch->samples;
   planOptions.microbatches = uint32_t(batch->microbatches);
+  std::vector<codegen::LiteralTensor> literals;
   std::map<std::string, std::unique_ptr<codegen::KernelModule>> kernels;
-  mlir::FailureOr<plan::Plan> plan =
-      codegen::buildPlan(*module, planOptions, [&](llvm::StringRef program) -> codegen::KernelModule & {
+  mlir::FailureOr<plan::Plan> plan = codegen::buildPlan(
+      *module, planOptions,
+      [&](llvm::StringRef program) -> codegen::KernelModule & {
         auto &own = kernels[program.str()];
         if (!own)
           own = std::make_unique<codegen::KernelModule>(context, *target);
         return *own;
-      });
+      },
+      literals);
   if (failed(plan))
     return exitBadInput;
   if (Status status = partitioner::schedulePlan(*plan, options.schedule.empty() ? "1f1b" : options.schedule); !status)
@@ -345,6 +406,11 @@ int compile(const CompileOptions &given) {
     return 0;
   std::string features = llvm::join(target->requiredFeatures(), ",");
   entries.push_back(package::PackageEntry::ofText("target." + target->cpu + ".txt", features));
+  Result<std::string> initial = weights.pack(literals);
+  if (!initial)
+    return report(initial.status());
+  if (!initial->empty())
+    entries.push_back(package::PackageEntry::ofText("init.safetensors", *initial));
   if (Status status = package::writePackage(options.output, entries); !status)
     return report(status);
   return 0;

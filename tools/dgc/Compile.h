@@ -5,6 +5,7 @@
 #include "runtime/support/Status.h"
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace dg::tools {
@@ -13,12 +14,16 @@ namespace dg::tools {
 inline constexpr int64_t maxBatch = INT32_MAX;
 
 struct CompileOptions {
-  std::string model;  ///< path of .mlir or .mlirbc
+  std::string model;  ///< path of .mlir, .mlirbc or .onnx, or a family
   std::string output; ///< JOB.dgx; empty with --emit: stdout
   enum class Purpose { automatic, train, infer } purpose = Purpose::automatic;
+  std::string loss; ///< "": the model has one
   std::string optimizer;
   std::vector<std::string> frozen; ///< patterns of parameters that are not trained
   int64_t batch = 0;
+  std::map<std::string, int64_t> bindings;      ///< symbolic dimension → size, but for "batch"
+  std::map<std::string, std::string> constants; ///< input → .npy file
+  std::string weights;                          ///< safetensors file; "": each parameter starts as the model says
   std::string mesh;
   int64_t microbatches = 0; ///< 0: 1 without a pipeline, else 2 for each stage where the batch allows
   std::string schedule;     ///< empty: 1f1b, or searched

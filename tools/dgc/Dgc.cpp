@@ -17,7 +17,7 @@ int main(int argc, char **argv) {
                "dgc");
   app.set_version_flag("--version", "dgc " DG_VERSION);
   app.add_option("MODEL", options.model,
-                 "a model in the dg dialect (.mlir, .mlirbc), or a family:\n"
+                 "a model in the dg dialect (.mlir, .mlirbc) or ONNX (.onnx), or a family:\n"
                  "mlp:784-1024-10  lenet  gpt:layers=4,hidden=384,heads=6,seq=256,vocab=8192  bert:layers=12,…\n"
                  "resnet:50,classes=1000,image=224");
   app.add_option("-o,--output", options.output, "the job to write (default: the model's name with .dgx)");
@@ -26,6 +26,8 @@ int main(int argc, char **argv) {
   auto *what = app.add_option_group("What to build");
   what->add_flag("--train", isTrain, "train @loss (default where the model has @loss)");
   what->add_flag("--infer", isInfer, "run @forward, or @loss up to its loss (default elsewhere)");
+  what->add_option("--loss", options.loss,
+                   "loss of --train for a model without one: mse, cross_entropy, nll, …; targets become the input y");
   what->add_option("--optimizer", options.optimizer,
                    "sgd:lr=0.01,momentum=0.5 | adam, adamw, adagrad, rmsprop, lamb, lion; all take weight_decay,\n"
                    "clip_norm and clip_value; ';*.bias:weight_decay=0' after it sets the decay of parameters by name\n"
@@ -35,7 +37,14 @@ int main(int argc, char **argv) {
   what->add_option("--batch", options.batch, "samples of a batch over all ranks: the size of dimension \"batch\"")
       ->check(wholeNumber(1, dg::tools::maxBatch));
   std::vector<std::string> binds;
-  what->add_option("--bind", binds, "NAME=SIZE gives a symbolic dimension its size; --batch N is short for batch=N");
+  what->add_option("--bind", binds, "NAME=SIZE gives a symbolic dimension its size; --batch N is short for batch=N")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  std::vector<std::string> constants;
+  what->add_option("--const", constants, "NAME=@FILE.npy makes an input of an ONNX model a constant")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  what->add_option("--weights", options.weights, "FILE.safetensors: parameters start from its tensors, by name");
   what->add_option("--accumulate", options.accumulate, "batches to a step, averaged (default: 1)")
       ->check(wholeNumber(1, dg::tools::maxBatch));
 
@@ -107,14 +116,29 @@ int main(int argc, char **argv) {
                     : isInfer ? CompileOptions::Purpose::infer
                               : CompileOptions::Purpose::automatic;
   for (const std::string &bind : binds) {
-    long size = 0;
-    char rest = 0;
-    if (std::sscanf(bind.c_str(), "batch=%ld%c", &size, &rest) != 1 || size < 1 || size > dg::tools::maxBatch) {
-      std::fprintf(stderr, "dgc: error: --bind %s: expected batch=SIZE with a size from 1 to %ld\n", bind.c_str(),
-                   long(dg::tools::maxBatch));
+    size_t equals = bind.rfind('=');
+    std::string name = bind.substr(0, equals), digits = equals == std::string::npos ? "" : bind.substr(equals + 1);
+    int64_t size = -1;
+    auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
+    // Only a batch needs a sample.
+    if (name.empty() || error != std::errc() || end != digits.data() + digits.size() || size > dg::tools::maxBatch ||
+        size < (name == "batch" ? 1 : 0)) {
+      std::fprintf(stderr, "dgc: error: --bind %s: expected NAME=SIZE with a size from 1 to %ld, as batch=64\n",
+                   bind.c_str(), long(dg::tools::maxBatch));
       return 2;
     }
-    options.batch = size;
+    if (name == "batch")
+      options.batch = size;
+    else
+      options.bindings[name] = size;
+  }
+  for (const std::string &constant : constants) {
+    size_t equals = constant.rfind("=@");
+    if (equals == std::string::npos || equals == 0 || equals + 2 == constant.size()) {
+      std::fprintf(stderr, "dgc: error: --const %s: expected NAME=@FILE.npy\n", constant.c_str());
+      return 2;
+    }
+    options.constants[constant.substr(0, equals)] = constant.substr(equals + 2);
   }
   if (options.output.empty()) {
     std::string stem = options.model.substr(options.model.find_last_of('/') + 1);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgc/LoadModel.h"
 
+#include "ir/ElementTypes.h"
+#include "ir/Elements.h"
 #include "ir/Families.h"
+#include "runtime/data/TensorFiles.h"
 #include "tools/dgc/ReadBytecode.h"
 
 #include "mlir/Bytecode/BytecodeReader.h"
@@ -76,8 +79,8 @@ mlir::OwningOpRef<mlir::ModuleOp> loadModel(const std::string &path, mlir::MLIRC
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer) {
     llvm::errs() << path << ": error: cannot be read (" << buffer.getError().message()
-                 << "): give the path of a model in the dg dialect (.mlir or .mlirbc), or a built-in one: "
-                 << ir::knownFamilies() << "\n";
+                 << "): give the path of a model (.mlir, .mlirbc or .onnx), or a built-in one: " << ir::knownFamilies()
+                 << "\n";
     return nullptr;
   }
   if (mlir::isBytecode(**buffer))
@@ -87,6 +90,60 @@ mlir::OwningOpRef<mlir::ModuleOp> loadModel(const std::string &path, mlir::MLIRC
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   return mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
+}
+
+bool isOnnx(const std::string &path) { return llvm::StringRef(path).ends_with(".onnx"); }
+
+static mlir::Type typeOf(mlir::MLIRContext &context, data::ElementType type) {
+  using data::ElementType;
+  auto integer = [&](unsigned width, bool isSigned) -> mlir::Type {
+    return mlir::IntegerType::get(&context, width,
+                                  isSigned ? mlir::IntegerType::Signless : mlir::IntegerType::Unsigned);
+  };
+  switch (type) {
+  case ElementType::boolean:
+    return integer(1, true);
+  case ElementType::u8:
+  case ElementType::u16:
+  case ElementType::u32:
+  case ElementType::u64:
+    return integer(unsigned(data::sizeOf(type)) * 8, false);
+  case ElementType::i8:
+  case ElementType::i16:
+  case ElementType::i32:
+  case ElementType::i64:
+    return integer(unsigned(data::sizeOf(type)) * 8, true);
+  case ElementType::f16:
+    return mlir::Float16Type::get(&context);
+  case ElementType::bf16:
+    return mlir::BFloat16Type::get(&context);
+  case ElementType::f32:
+    return mlir::Float32Type::get(&context);
+  case ElementType::f64:
+    return mlir::Float64Type::get(&context);
+  }
+  return {};
+}
+
+mlir::FailureOr<ir::OnnxModel> loadOnnx(const std::string &path, mlir::MLIRContext &context, ir::OnnxOptions options,
+                                        const std::map<std::string, std::string> &constants) {
+  for (const auto &[name, file] : constants) {
+    Result<data::Tensor> tensor = data::openNpy(file);
+    if (!tensor) {
+      llvm::errs() << "dgc: error: --const " << name << ": " << tensor.status().message() << "\n";
+      return mlir::failure();
+    }
+    auto type = mlir::RankedTensorType::get(tensor->shape, typeOf(context, tensor->type));
+    auto *bytes = reinterpret_cast<const char *>(tensor->data);
+    size_t size = size_t(type.getNumElements() * ir::elementBytes(type.getElementType()));
+    options.constants[name] = ir::elementsOfBytes({bytes, size}, type);
+  }
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!buffer) {
+    llvm::errs() << path << ": error: cannot be read (" << buffer.getError().message() << ")\n";
+    return mlir::failure();
+  }
+  return ir::importOnnx((*buffer)->getBuffer(), path, context, options);
 }
 
 } // namespace dg::tools

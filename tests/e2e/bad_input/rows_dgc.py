@@ -105,6 +105,12 @@ def flags_of(mlp, gpt):
         "train and infer": (small + ["--infer", "--train"], USAGE, ["--train", "--infer"]),
         "unknown stage to print": (small + ["--emit", "foo"], USAGE, ["--emit", "foo", "plan"]),
         "unknown dimension": ([mlp, "--bind", "foo=3"], USAGE, ["foo=3", "batch=SIZE"]),
+        "bind without a size": ([mlp, "--bind", "foo"], USAGE, ["--bind foo", "NAME=SIZE"]),
+        "bind with a negative size": ([mlp, "--bind", "foo=-3"], USAGE, ["--bind foo=-3", "NAME=SIZE"]),
+        "constant of a text model": ([mlp, "--const", "x=@x.npy"], USAGE, ["--const x", "ONNX"]),
+        "constant without a file": ([mlp, "--const", "x"], USAGE, ["--const x", "NAME=@FILE.npy"]),
+        "loss beside a loss": ([mlp, "--batch", "8", "--loss", "mse"], BAD_FILE, ["@loss", "--loss"]),
+        "weights that are none": ([mlp, "--batch", "8", "--weights", mlp], BAD_FILE, ["mlp.mlir", "safetensors"]),
         "accumulate beyond counting": (small + ["--accumulate", "2000000000"], USAGE, ["--accumulate 2000000000", "65536"]),
     }
     rows.update({

@@ -207,3 +207,11 @@ dg.graph @forward() {
   %c = dg.constant {value = 1.0, type = f32}
   dg.return %c
 }
+
+// -----
+
+dg.graph @forward() {
+  // expected-error@+1 {{'dg.literal' op has elements of type 'vector<2xf32>', expected a tensor of numbers, as dense<[1.0, 2.0]> : tensor<2xf32>}}
+  %c = dg.literal {value = dense<[1.0, 2.0]> : vector<2xf32>}
+  dg.return %c
+}

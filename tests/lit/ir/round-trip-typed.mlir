@@ -29,6 +29,8 @@ dg.graph @elementwise(%x: tensor<4x3xf32>, %b: tensor<3xf32>) typed {
   %8 = dg.gelu_grad %7, %6 : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
   // CHECK: dg.constant {type = tensor<2xf64>, value = -1.000000e+00 : f64} : () -> tensor<2xf64>
   %9 = dg.constant {value = -1.0, type = tensor<2xf64>} : () -> tensor<2xf64>
+  // CHECK: dg.literal {{.*}}value = dense<[1, -2]> : tensor<2xi64>} : () -> tensor<2xi64>
+  %literal = dg.literal {value = dense<[1, -2]> : tensor<2xi64>} : () -> tensor<2xi64>
   // CHECK: [[F:%.+]]:2 = dg.fused {{%.+, %.+}} : (tensor<4x3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<4x3xf32>) {
   // CHECK-NEXT: ^bb0(%{{.*}}: tensor<4x3xf32>, %{{.*}}: tensor<3xf32>):
   // CHECK: dg.return {{.*}} : (tensor<4x3xf32>, tensor<4x3xf32>) -> ()

@@ -115,7 +115,8 @@ TEST(ShardingRule, ShardsMakeTheWhole) {
     }
   for (const OpSpec &spec : opTable()) {
     std::string name = spec.text.substr(0, spec.text.find(' '));
-    if (OperationName(name, context.get()).hasInterface<ShardingRuleOp>())
+    bool isWholeEverywhere = name == "dg.literal"; // its elements are in the package once
+    if (OperationName(name, context.get()).hasInterface<ShardingRuleOp>() && !isWholeEverywhere)
       EXPECT_GE(numCuts[name], 1) << name << " was never cut";
   }
 }

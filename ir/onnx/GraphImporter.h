@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the nodes of an ONNX graph to dg ops in one block. Subgraphs and functions are imported by the same road, each
+// with a scope of its own.
+#pragma once
+
+#include "ir/GraphOps.h"
+#include "ir/onnx/ImportOnnx.h"
+#include "ir/onnx/TensorData.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace dg::ir::onnx_import {
+
+/// The names that a node can see.
+struct Scope {
+  const Scope *parent = nullptr; ///< of a subgraph: the graph around it
+  llvm::StringMap<mlir::Value> values;
+  llvm::StringMap<const onnx::TensorProto *> initializers;
+  llvm::StringMap<const onnx::AttributeProto *> arguments; ///< of a function: the attributes of the call
+  const llvm::StringMap<int64_t> *opsets = nullptr;        ///< domain → version
+  unsigned depth = 0;                                      ///< of nested graphs and functions
+};
+
+class GraphImporter {
+public:
+  GraphImporter(mlir::MLIRContext *context, const OnnxOptions &options, std::string folder)
+      : builder(context), tensors(std::move(folder)), options(options) {}
+
+  /// Builds @forward in `module` from the model's graph. Called once.
+  mlir::LogicalResult run(mlir::ModuleOp module, const onnx::ModelProto &model);
+
+  /// Imports a subgraph at the builder's place with these values as its inputs; nothing, after a diagnostic, where it
+  /// cannot.
+  mlir::FailureOr<llvm::SmallVector<mlir::Value>> importSubgraph(const Scope &outer, const onnx::GraphProto &graph,
+                                                                 mlir::ValueRange inputs, mlir::Location location);
+
+  /// The value of a name, made from its initializer where it is one; null where nothing has the name.
+  mlir::Value lookup(const Scope &scope, llvm::StringRef name);
+  /// The initializer of that name, if nothing nearer has the name.
+  const onnx::TensorProto *findInitializer(const Scope &scope, llvm::StringRef name) const;
+
+  /// The results of dg.`op`, with inferred types; evaluated at once where all operands are constants. Null values,
+  /// after a diagnostic, where the op does not fit; null without one where an operand is null.
+  llvm::SmallVector<mlir::Value> make(mlir::Location location, llvm::StringRef label, llvm::StringRef op,
+                                      mlir::ValueRange operands, llvm::ArrayRef<mlir::NamedAttribute> attributes,
+                                      unsigned numResults);
+  mlir::Value literal(mlir::Location location, mlir::DenseElementsAttr elements);
+
+  mlir::OpBuilder builder;
+  TensorReader tensors;
+  std::vector<OnnxWeight> weights;
+
+private:
+  mlir::LogicalResult addInputs(const onnx::GraphProto &graph, Scope &scope);
+  mlir::FailureOr<mlir::RankedTensorType> inputType(const onnx::ValueInfoProto &input);
+  mlir::LogicalResult importNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes, Scope &scope);
+  mlir::LogicalResult importNode(const onnx::NodeProto &node, Scope &scope);
+  mlir::LogicalResult importCall(const onnx::NodeProto &node, const onnx::FunctionProto &function, Scope &scope,
+                                 mlir::Location location);
+  mlir::Value materialize(const onnx::TensorProto &tensor);
+  bool fold(mlir::Operation *op, llvm::SmallVectorImpl<mlir::Value> &results);
+  void eraseUnused();
+
+  const OnnxOptions &options;
+  GraphOp graph;
+  llvm::StringMap<int64_t> opsets;
+  std::map<std::pair<std::string, std::string>, const onnx::FunctionProto *> functions; ///< by domain and name
+  std::map<const onnx::FunctionProto *, llvm::StringMap<int64_t>> functionOpsets;
+  std::map<const onnx::TensorProto *, mlir::Value> made; ///< initializers that became ops
+  llvm::StringSet<> parameterNames;
+  int64_t numNodes = 0;
+};
+
+/// The constant that makes the value, if one does.
+std::optional<mlir::DenseElementsAttr> constantOf(mlir::Value value);
+
+} // namespace dg::ir::onnx_import

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/dgc/Weights.h"
+
+#include "ir/Elements.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+
+namespace dg::tools {
+
+/// The type's name in safetensors.
+static std::string dtypeOf(Type type) {
+  if (auto integer = dyn_cast<IntegerType>(type))
+    return integer.getWidth() == 1 ? "BOOL" : (integer.isUnsigned() ? "U" : "I") + std::to_string(integer.getWidth());
+  return type.isBF16() ? "BF16" : "F" + std::to_string(type.getIntOrFloatBitWidth());
+}
+
+/// Null for types that no tensor of ours has.
+static Type typeOf(MLIRContext *context, StringRef dtype) {
+  auto integer = [&](unsigned width, bool isSigned = true) -> Type {
+    return IntegerType::get(context, width, isSigned ? IntegerType::Signless : IntegerType::Unsigned);
+  };
+  return llvm::StringSwitch<Type>(dtype)
+      .Case("F64", Float64Type::get(context))
+      .Case("F32", Float32Type::get(context))
+      .Case("F16", Float16Type::get(context))
+      .Case("BF16", BFloat16Type::get(context))
+      .Case("I64", integer(64))
+      .Case("I32", integer(32))
+      .Case("I16", integer(16))
+      .Case("I8", integer(8))
+      .Case("U64", integer(64, false))
+      .Case("U32", integer(32, false))
+      .Case("U16", integer(16, false))
+      .Case("U8", integer(8, false))
+      .Case("BOOL", integer(1))
+      .Default(Type());
+}
+
+void Weights::add(const std::vector<ir::OnnxWeight> &weights) {
+  for (const ir::OnnxWeight &weight : weights)
+    tensors[weight.name] = {{weight.name, dtypeOf(weight.type.getElementType()), weight.type.getShape().vec()},
+                            weight.bytes};
+}
+
+Status Weights::open(const std::string &wanted) {
+  Result<package::MappedFile> mapped = package::MappedFile::open(wanted);
+  if (!mapped)
+    return mapped.status();
+  file.emplace(std::move(*mapped));
+  Result<package::Safetensors> parsed = package::Safetensors::parse(file->bytes(), wanted);
+  if (!parsed)
+    return parsed.status();
+  given.emplace(std::move(*parsed));
+  path = wanted;
+  return Status::ok();
+}
+
+LogicalResult Weights::take(ir::ParameterOp parameter, const package::Tensor &tensor) {
+  auto type = cast<RankedTensorType>(parameter.getType());
+  Type found = typeOf(parameter.getContext(), tensor.dtype), element = type.getElementType();
+  if (type.getShape() != ArrayRef(tensor.shape) || !found || isa<FloatType>(found) != isa<FloatType>(element) ||
+      (found != element && !isa<FloatType>(found)))
+    return parameter.emitOpError()
+           << "'" << parameter.getParam() << "' is of type " << type << ", but " << path << " has it with shape ["
+           << llvm::join(llvm::map_range(tensor.shape, [](int64_t n) { return std::to_string(n); }), ", ")
+           << "] and type " << tensor.dtype;
+  ArrayRef<char> bytes(reinterpret_cast<const char *>(tensor.data.data()), tensor.data.size());
+  if (found != element) { // f16 or bf16 weights of an f32 model
+    auto stored = ir::elementsOfBytes(bytes, RankedTensorType::get(type.getShape(), found));
+    const std::string &own = converted.emplace_back(ir::bytesOf(ir::elementsOf(ir::hostTensorOf(stored), type)));
+    bytes = {own.data(), own.size()};
+  }
+  std::string name = parameter.getParam().str();
+  tensors[name] = {{name, dtypeOf(element), tensor.shape}, bytes};
+  MLIRContext *context = parameter.getContext();
+  parameter.setInitAttr(ir::InitAttr::get(context, ir::InitKind::file, FloatAttr::get(Float64Type::get(context), 0)));
+  return success();
+}
+
+LogicalResult Weights::bind(ir::GraphOp graph) {
+  llvm::SmallVector<std::string> missing;
+  size_t numTaken = 0;
+  for (auto parameter : graph.getBody().front().getOps<ir::ParameterOp>()) {
+    const package::Tensor *tensor = given ? given->find(parameter.getParam()) : nullptr;
+    if (tensor) {
+      if (failed(take(parameter, *tensor)))
+        return failure();
+      ++numTaken;
+    } else if (given) {
+      missing.push_back(parameter.getParam().str());
+    }
+    if (parameter.getInit().getKind() == ir::InitKind::file && !tensors.contains(parameter.getParam().str()))
+      return parameter.emitOpError() << "'" << parameter.getParam() << "' starts from a file"
+                                     << (given ? ", which " + path + " does not have" : "")
+                                     << ": give --weights FILE.safetensors with a tensor of that name";
+  }
+  if (!given)
+    return success();
+  if (numTaken == 0)
+    return graph.emitOpError() << "has no parameter that " << path << " has a tensor for: it has "
+                               << llvm::join(llvm::ArrayRef(missing).take_front(3), ", ")
+                               << (missing.size() > 3 ? ", …" : "");
+  if (!missing.empty())
+    llvm::errs() << "dgc: note: " << path << " has no tensor for " << missing.size()
+                 << " parameters, which start as the "
+                 << "model says: " << llvm::join(llvm::ArrayRef(missing).take_front(10), ", ")
+                 << (missing.size() > 10 ? ", …" : "") << "\n";
+  if (size_t unused = given->tensors().size() - numTaken)
+    llvm::errs() << "dgc: note: the model has no parameters for " << unused << " tensors of " << path << "\n";
+  return success();
+}
+
+Result<std::string> Weights::pack(const std::vector<codegen::LiteralTensor> &literals) const {
+  std::vector<package::TensorSpec> specs;
+  std::vector<ArrayRef<char>> bytes;
+  std::deque<std::string> own;
+  for (const auto &[name, tensor] : tensors) {
+    specs.push_back(tensor.spec);
+    bytes.push_back(tensor.bytes);
+  }
+  for (const codegen::LiteralTensor &literal : literals) {
+    auto type = cast<RankedTensorType>(literal.elements.getType());
+    specs.push_back({literal.name, dtypeOf(type.getElementType()), type.getShape().vec()});
+    own.push_back(ir::bytesOf(literal.elements));
+    bytes.emplace_back(own.back().data(), own.back().size());
+  }
+  if (specs.empty())
+    return std::string();
+  Result<package::SafetensorsLayout> layout = package::layoutSafetensors(specs);
+  if (!layout)
+    return layout.status();
+  std::string packed(layout->fileBytes, '\0');
+  std::copy(layout->header.begin(), layout->header.end(), packed.begin());
+  for (size_t i = 0; i < bytes.size(); ++i)
+    std::copy(bytes[i].begin(), bytes[i].end(), packed.begin() + ptrdiff_t(layout->offsets[i]));
+  return packed;
+}
+
+} // namespace dg::tools

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What parameters start with that is not a recipe: the weights of an imported model, those of --weights, and the
+// literals of the plan. They become init.safetensors of the package.
+#pragma once
+
+#include "codegen/BuildPlan.h"
+#include "ir/GraphOps.h"
+#include "ir/onnx/ImportOnnx.h"
+#include "runtime/package/MappedFile.h"
+#include "runtime/package/Safetensors.h"
+
+#include <deque>
+#include <optional>
+
+namespace dg::tools {
+
+class Weights {
+public:
+  /// The weights that came with the model; their storage must outlive this.
+  void add(const std::vector<ir::OnnxWeight> &weights);
+  /// A safetensors file, by --weights.
+  Status open(const std::string &path);
+
+  /// Every parameter of the graph that --weights has a tensor for starts from it. Fails with a diagnostic where a shape
+  /// differs, where a parameter that starts from a file has no tensor, and where the file has none of the parameters;
+  /// tells on stderr what the file leaves out.
+  mlir::LogicalResult bind(ir::GraphOp graph);
+
+  /// The bytes of init.safetensors: the tensors that `bind` found and the literals. Empty where there are none.
+  Result<std::string> pack(const std::vector<codegen::LiteralTensor> &literals) const;
+
+private:
+  struct Tensor {
+    package::TensorSpec spec;
+    llvm::ArrayRef<char> bytes;
+  };
+  mlir::LogicalResult take(ir::ParameterOp parameter, const package::Tensor &tensor);
+  std::map<std::string, Tensor> tensors; ///< by parameter
+  std::deque<std::string> converted;     ///< bytes of tensors whose type was changed
+  std::string path;                      ///< of --weights
+  std::optional<package::MappedFile> file;
+  std::optional<package::Safetensors> given;
+};
+
+} // namespace dg::tools
