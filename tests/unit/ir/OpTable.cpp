@@ -6,9 +6,11 @@
 
 #include "mlir/Parser/Parser.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
+#include <numeric>
 
 using namespace mlir;
 
@@ -75,9 +77,16 @@ private:
 
 HostTensor randomTensor(ArrayRef<int64_t> shape, std::mt19937_64 &random) {
   HostTensor tensor{shape.vec(), {}};
-  std::uniform_real_distribution<double> magnitude(0.05, 1.0);
-  for (int64_t i = 0; i < tensor.numElements(); ++i)
-    tensor.data.push_back(random() % 2 ? magnitude(random) : -magnitude(random));
+  // Each magnitude has a slot of its own, so that no two are closer than a step of central differences: the largest of
+  // two equal elements has no gradient.
+  std::vector<int64_t> slots(size_t(tensor.numElements()));
+  std::iota(slots.begin(), slots.end(), 0);
+  std::shuffle(slots.begin(), slots.end(), random);
+  std::uniform_real_distribution<double> place(0.25, 0.75);
+  for (int64_t slot : slots) {
+    double magnitude = 0.05 + 0.95 * (double(slot) + place(random)) / double(slots.size());
+    tensor.data.push_back(random() % 2 ? magnitude : -magnitude);
+  }
   return tensor;
 }
 
