@@ -53,6 +53,14 @@ static size_t numElements(const Value &value) {
   return count;
 }
 
+/// As the plan names it; a collective that it does not list is summed in the order of the ranks.
+static Result<plan::Bracketing> bracketingOf(const plan::Plan &plan, plan::TaskId task) {
+  for (const plan::Collective &collective : plan.collectives)
+    if (collective.task == task)
+      return plan::Bracketing::parse(collective.algorithm);
+  return plan::Bracketing{};
+}
+
 /// The shard as rows of one block each; the whole must have exactly `groupSize` blocks to a row.
 static Result<BlockShape> blocksOf(const Task &task, const Value &shard, const Value &whole, size_t groupSize) {
   if (task.dim < 0 || size_t(task.dim) >= shard.shape.size())
@@ -106,9 +114,13 @@ Result<std::vector<Operation *>> makeOperations(const ExecutorRank &context, siz
   peers =
       others.size() == 1 ? fmt::format("rank {}", others[0]) : fmt::format("one of ranks {}", fmt::join(others, ", "));
   switch (task.kind) {
-  case TaskKind::allReduce:
-    add(makeAllReduce(transport, group, *tag, value(0).dtype, numElements(value(0))));
+  case TaskKind::allReduce: {
+    Result<plan::Bracketing> bracketing = bracketingOf(context.plan, id);
+    if (!bracketing)
+      return bracketing.status();
+    add(makeAllReduce(transport, group, *tag, value(0).dtype, numElements(value(0)), *bracketing));
     break;
+  }
   case TaskKind::broadcast:
     if (task.root >= group.ranks.size())
       return Status::error(ErrorKind::badInput, "task '{}' ({}) broadcasts from {} of {} ranks", task.name, task.source,

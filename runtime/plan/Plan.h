@@ -192,7 +192,8 @@ struct Search {
 
 struct Collective {
   TaskId task = 0;
-  std::string op, axis, algorithm; ///< algorithm: "rank-order": summed as ((r0+r1)+r2)+…, whatever the routing
+  std::string op, axis,
+      algorithm; ///< algorithm: how an all-reduce is bracketed, see Bracketing.h; others: "rank-order"
   uint64_t bytes = 0;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan verifier: runs on every compile, before anything else does. This file checks what concerns the plan as a
 // whole and calls the parts: structure (PlanFacts), memory, channels, schedule.
+#include "runtime/plan/Bracketing.h"
 #include "runtime/plan/ChannelVerifier.h"
 #include "runtime/plan/MemoryVerifier.h"
 #include "runtime/plan/PlanFacts.h"
@@ -33,6 +34,30 @@ Status checkNumbers(const Plan &plan) {
     if (!std::isfinite(plan.values[value].init.value))
       return Status::error(ErrorKind::badInput, "plan: values[{}] ('{}'): its initial value is not a finite number",
                            value, plan.values[value].name);
+  return Status::ok();
+}
+
+/// Each collective is listed once, with an algorithm that exists.
+Status checkCollectives(const Plan &plan) {
+  std::set<TaskId> listed;
+  for (size_t i = 0; i < plan.collectives.size(); ++i) {
+    const Collective &collective = plan.collectives[i];
+    const Task &task = plan.tasks[collective.task];
+    if (!isCollective(task.kind))
+      return Status::error(ErrorKind::badInput, "plan: collectives[{}]: op {} ('{}') is none", i, collective.task,
+                           task.name);
+    if (!listed.insert(collective.task).second)
+      return Status::error(ErrorKind::badInput, "plan: collectives[{}]: op {} ('{}') is listed twice", i,
+                           collective.task, task.name);
+    Result<Bracketing> bracketing = Bracketing::parse(collective.algorithm);
+    if (!bracketing)
+      return Status::error(ErrorKind::badInput, "plan: collectives[{}] ('{}'): {}", i, task.name,
+                           bracketing.status().message());
+    if (task.kind != TaskKind::allReduce && bracketing->kind != Bracketing::Kind::rankOrder)
+      return Status::error(ErrorKind::badInput,
+                           "plan: collectives[{}] ('{}'): {} has algorithm '{}', expected rank-order", i, task.name,
+                           collective.op, collective.algorithm);
+  }
   return Status::ok();
 }
 
@@ -88,6 +113,7 @@ Status verify(const Plan &plan) {
   DG_RETURN_IF_ERROR(checkIndices(plan));
   DG_RETURN_IF_ERROR(checkNumbers(plan));
   DG_RETURN_IF_ERROR(checkTotals(plan));
+  DG_RETURN_IF_ERROR(checkCollectives(plan));
   DG_RETURN_IF_ERROR(checkPersistentNames(plan));
   Result<PlanFacts> facts = gatherFacts(plan);
   if (!facts)

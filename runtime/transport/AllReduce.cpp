@@ -1,65 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// All-reduce by two routes with the same bits: direct for small sizes (one message time), scattered for large ones
-// (each element is sent twice and summed once). Both add element by element in the order of the group.
-#include "runtime/transport/Collectives.h"
+// All-reduce by the two routes that give every bracketing: direct for small sizes (one message time), scattered for
+// large ones (each element is sent twice and summed once). In both, who sums has all summands.
+#include "runtime/transport/AllReduce.h"
 
-#include "runtime/transport/Exchange.h"
 #include "runtime/transport/MappedCommunication.h"
-#include "runtime/transport/SumInOrder.h"
 
 #include <cstring>
 
 namespace dg {
+namespace detail {
+
+AllReduce::AllReduce(Transport &transport, Group members, uint64_t tag, plan::DType type, size_t count)
+    : GroupCommunication(transport, std::move(members)), tag(tag), sum(sumInOrderFor(type)), count(count),
+      elementBytes(size_t(plan::sizeOf(type))) {
+  if (!sum)
+    fail(Status::error(ErrorKind::runFailed, "all-reduce of {}: this type has no sum", plan::nameOf(type)));
+}
+
+void AllReduce::copyToOutput(const void *input, void *output) const {
+  if (input != output && count > 0)
+    std::memcpy(output, input, count * elementBytes);
+}
+
+} // namespace detail
+
 namespace {
 
+using detail::AllReduce;
 using detail::Exchange;
-using detail::GroupCommunication;
 using detail::Piece;
 using detail::pieceOf;
 
-/// Above this the second trip of the scattered route costs less than the bytes it saves.
-constexpr size_t directBytes = 8192;
-
-class AllReduce : public GroupCommunication {
+/// All-reduces whose summands arrive apart.
+class GatheringAllReduce : public AllReduce {
 public:
-  AllReduce(Transport &transport, Group members, uint64_t tag, plan::DType type, size_t count)
-      : GroupCommunication(transport, std::move(members)), tag(tag), sum(sumInOrderFor(type)), count(count),
-        elementBytes(size_t(plan::sizeOf(type))), inputs(size()) {
-    if (!sum)
-      fail(Status::error(ErrorKind::runFailed, "all-reduce of {}: this type has no sum", plan::nameOf(type)));
-  }
+  GatheringAllReduce(Transport &transport, const Group &group, uint64_t tag, plan::DType type, size_t count,
+                     plan::Bracketing bracketing)
+      : AllReduce(transport, group, tag, type, count), inputs(size()), whole(type, bracketing, size(), count) {}
 
 protected:
-  /// What needs no message is over here: nothing to sum, or no one to sum it with.
-  bool isTrivial(void *input, void *output) const {
-    if (size() > 1 && count > 0)
-      return false;
-    if (input != output && count > 0)
-      std::memcpy(output, input, count * elementBytes);
-    return true;
-  }
-
-  const uint64_t tag;
-  const SumInOrder sum;
-  const size_t count, elementBytes;
   std::vector<const void *> inputs; ///< of the sum, in group order
   std::vector<char> arrived;
+  BracketedSum whole;
 };
 
-class DirectAllReduce final : public AllReduce {
+class DirectAllReduce final : public GatheringAllReduce {
 public:
-  DirectAllReduce(Transport &transport, Group members, uint64_t tag, plan::DType type, size_t elements)
-      : AllReduce(transport, std::move(members), tag, type, elements) {
+  DirectAllReduce(Transport &transport, const Group &group, uint64_t tag, plan::DType type, size_t elements,
+                  plan::Bracketing bracketing)
+      : GatheringAllReduce(transport, group, tag, type, elements, bracketing) {
     if (size() > 1)
       arrived.resize(size() * count * elementBytes);
   }
 
 private:
   void begin(void *input, void *output) override {
-    to = output;
-    isOver = !sum || isTrivial(input, output);
+    to = static_cast<char *>(output);
+    isOver = !sum || isTrivial();
     if (isOver)
-      return;
+      return copyToOutput(input, output);
     size_t bytes = count * elementBytes;
     for (size_t member = 0; member < size(); ++member) {
       inputs[member] = member == group.self ? input : &arrived[member * bytes];
@@ -79,11 +78,11 @@ private:
       return Progress::failed;
     if (received == Progress::pending || sent == Progress::pending)
       return Progress::pending;
-    sum(&to, 1, inputs.data(), size(), count);
+    void *output = to;
+    whole.add(&output, 1, inputs.data(), 0, count);
     return Progress::done;
   }
 
-  void *to = nullptr;
   bool isOver = false;
 };
 
@@ -92,11 +91,13 @@ private:
 ///   sum      i: output piece i
 ///   gather   i ── piece i ──> j
 /// The receive of piece j's sum is posted when the send of piece j has ended: in place both use the same memory.
-class ScatteredAllReduce final : public AllReduce {
+class ScatteredAllReduce final : public GatheringAllReduce {
 public:
-  ScatteredAllReduce(Transport &transport, Group members, uint64_t tag, plan::DType type, size_t elements)
-      : AllReduce(transport, std::move(members), tag, type, elements), own(pieceOf(elements, size(), group.self)),
-        sumSends(transport, group), sumReceives(transport, group), isAsked(size()) {
+  ScatteredAllReduce(Transport &transport, const Group &group, uint64_t tag, plan::DType type, size_t elements,
+                     plan::Bracketing bracketing)
+      : GatheringAllReduce(transport, group, tag, type, elements, bracketing),
+        own(pieceOf(elements, size(), group.self)), sumSends(transport, group), sumReceives(transport, group),
+        isAsked(size()) {
     if (size() > 1)
       arrived.resize(size() * own.count * elementBytes);
   }
@@ -105,9 +106,9 @@ private:
   void begin(void *input, void *output) override {
     from = static_cast<char *>(input);
     to = static_cast<char *>(output);
-    isOver = !sum || isTrivial(input, output);
+    isOver = !sum || isTrivial();
     if (isOver)
-      return;
+      return copyToOutput(input, output);
     isSummed = own.count == 0;
     std::fill(isAsked.begin(), isAsked.end(), false);
     size_t ownBytes = own.count * elementBytes;
@@ -157,7 +158,7 @@ private:
 
   void sumAndSend() {
     void *summed = to + own.begin * elementBytes;
-    sum(&summed, 1, inputs.data(), size(), own.count);
+    whole.add(&summed, 1, inputs.data(), own.begin, own.count);
     for (size_t member = 0; member < size(); ++member)
       if (member != group.self)
         sumSends.send(member, tag | 1, summed, own.count * elementBytes);
@@ -167,20 +168,30 @@ private:
   const Piece own;
   Exchange sumSends, sumReceives;
   std::vector<bool> isAsked;
-  char *from = nullptr, *to = nullptr;
+  char *from = nullptr;
   bool isOver = false, isSummed = false;
 };
 
 } // namespace
 
 std::unique_ptr<Communication> makeAllReduce(Transport &transport, const Group &group, uint64_t tag, plan::DType type,
-                                             size_t count, AllReduceRoute route) {
-  if (HostMemory *memory = sharedBy(transport, group.ranks); memory && route == AllReduceRoute::bySize)
-    return detail::makeMappedAllReduce(*memory, group, tag, type, count);
-  bool isSmall = count * size_t(plan::sizeOf(type)) <= directBytes;
-  if (route == AllReduceRoute::direct || (route == AllReduceRoute::bySize && isSmall))
-    return std::make_unique<DirectAllReduce>(transport, group, tag, type, count);
-  return std::make_unique<ScatteredAllReduce>(transport, group, tag, type, count);
+                                             size_t count, plan::Bracketing bracketing, AllReduceRoute route) {
+  using Kind = plan::Bracketing::Kind;
+  if (route == AllReduceRoute::best) {
+    if (HostMemory *memory = sharedBy(transport, group.ranks))
+      return detail::makeMappedAllReduce(*memory, group, tag, type, count, bracketing);
+    if (bracketing.kind == Kind::ring)
+      return detail::makeRingAllReduce(transport, group, tag, type, count);
+    if (bracketing.kind == Kind::halving)
+      return detail::makeHalvingAllReduce(transport, group, tag, type, count);
+    if (bracketing.kind == Kind::twoLevel && detail::isTwoLevel(transport.hostMemory(), group, bracketing.blockSize))
+      return detail::makeTwoLevelAllReduce(transport, *transport.hostMemory(), group, tag, type, count,
+                                           bracketing.blockSize);
+  }
+  bool isSmall = count * size_t(plan::sizeOf(type)) <= detail::wholeMessageBytes;
+  if (route == AllReduceRoute::direct || (route == AllReduceRoute::best && isSmall))
+    return std::make_unique<DirectAllReduce>(transport, group, tag, type, count, bracketing);
+  return std::make_unique<ScatteredAllReduce>(transport, group, tag, type, count, bracketing);
 }
 
 } // namespace dg

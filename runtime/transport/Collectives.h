@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives as small state machines over a Transport: made once at set-up (communicator, size, scratch), then started
-// and polled in every step without allocating. The result of a reduction is always summed in the order of the group,
-// ((g0 + g1) + g2) + …, whatever the routing, so that one plan gives the same bits under every launcher and transport.
+// and polled in every step without allocating. The bits of a reduction depend on the bracketing that the plan names,
+// whatever the routing, so that one plan gives the same bits under every launcher and transport.
 // Where all ranks of a group share the memory of their host, they read and write each other's buffers instead of
 // sending messages; every buffer that start() is given must then lie in HostMemory::data().
 #pragma once
 
+#include "runtime/plan/Bracketing.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/transport/Transport.h"
 
@@ -44,15 +45,16 @@ struct BlockShape {
 
 /// How an all-reduce moves its data; the bits of the result are the same.
 enum class AllReduceRoute {
-  bySize,    ///< in place over the memory of the host; without one, direct up to 8 KiB, scattered above
+  best,      ///< in place over the memory of the host; else as the bracketing suggests; else by size
   direct,    ///< everyone sends everything to everyone: one message time
   scattered, ///< position i sums piece i, then the pieces are gathered: 2 (n-1)/n of the bytes
 };
 
-/// Sums `count` elements over the group, in place or not. `tag` is unique per communicator and collective (its low 16
-/// bits are zero and free for the algorithm's own use).
+/// Sums `count` elements over the group in this bracketing, in place or not. `tag` is unique per communicator and
+/// collective (its low 16 bits are zero and free for the algorithm's own use).
 std::unique_ptr<Communication> makeAllReduce(Transport &, const Group &, uint64_t tag, plan::DType, size_t count,
-                                             AllReduceRoute route = AllReduceRoute::bySize);
+                                             plan::Bracketing bracketing = {},
+                                             AllReduceRoute route = AllReduceRoute::best);
 /// output[outer][group][inner] from every rank's input[outer][inner]. They do not overlap, except that with outer == 1
 /// the input may be this rank's own block of the output.
 std::unique_ptr<Communication> makeAllGather(Transport &, const Group &, uint64_t tag, plan::DType, BlockShape);

@@ -178,10 +178,15 @@ Result<std::vector<std::unique_ptr<HostMemory>>> HostMemory::ofThreads(int64_t n
 }
 
 bool HostMemory::reaches(const std::vector<int64_t> &ranks) const {
-  int64_t host = hostOf[size_t(self)];
-  return host >= 0 && std::all_of(ranks.begin(), ranks.end(), [&](int64_t rank) {
-           return rank >= 0 && size_t(rank) < hostOf.size() && hostOf[size_t(rank)] == host;
-         });
+  std::vector<int64_t> all = ranks;
+  all.push_back(self);
+  return areTogether(all);
+}
+
+bool HostMemory::areTogether(const std::vector<int64_t> &ranks) const {
+  auto hostOfRank = [&](int64_t rank) { return rank >= 0 && size_t(rank) < hostOf.size() ? hostOf[size_t(rank)] : -1; };
+  int64_t host = ranks.empty() ? -1 : hostOfRank(ranks[0]);
+  return host >= 0 && std::all_of(ranks.begin(), ranks.end(), [&](int64_t rank) { return hostOfRank(rank) == host; });
 }
 
 bool HostMemory::hasNeighbours() const {

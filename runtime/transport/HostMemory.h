@@ -53,6 +53,8 @@ public:
   std::byte *dataOf(int64_t rank) const { return blocks[size_t(rank)]->start + dataBegin; }
   /// Whether all of these ranks see each other's memory: one answer on all of them.
   bool reaches(const std::vector<int64_t> &ranks) const;
+  /// The same about ranks of any host.
+  bool areTogether(const std::vector<int64_t> &ranks) const;
   /// Set-up: says which bytes of data() others will look at, as (begin, end). Whole huge pages that hold none of them
   /// become memory of this process alone, which the system can give as huge pages. Only once: a second call is an
   /// error, and means that two users want the same memory.

@@ -4,8 +4,8 @@
 // all, which takes two, but each element is added once and moved no further than it must.
 #include "runtime/transport/MappedCommunication.h"
 
+#include "runtime/transport/BracketedSum.h"
 #include "runtime/transport/Exchange.h"
-#include "runtime/transport/SumInOrder.h"
 
 #include <cassert>
 #include <cstring>
@@ -19,11 +19,12 @@ Status noSum(plan::DType type) {
 
 class LargeAllReduce final : public MappedCommunication {
 public:
-  LargeAllReduce(HostMemory &memory, const Group &group, uint64_t tag, plan::DType type, size_t count)
+  LargeAllReduce(HostMemory &memory, const Group &group, uint64_t tag, plan::DType type, size_t count,
+                 plan::Bracketing bracketing)
       : MappedCommunication(memory, group, tag, count * size_t(plan::sizeOf(type)), count * size_t(plan::sizeOf(type))),
-        sum(sumInOrderFor(type)), elementBytes(size_t(plan::sizeOf(type))),
+        sum(type, bracketing, group.ranks.size(), count), elementBytes(size_t(plan::sizeOf(type))),
         own(pieceOf(count, group.ranks.size(), group.self)), inputs(size()), outputs(size()) {
-    if (!sum)
+    if (!sum.isPossible())
       fail(noSum(type));
   }
 
@@ -33,10 +34,10 @@ private:
       inputs[member] = inputOf(member) + own.begin * elementBytes;
       outputs[member] = outputOf(member) + own.begin * elementBytes;
     }
-    sum(outputs.data(), size(), inputs.data(), size(), own.count);
+    sum.add(outputs.data(), size(), inputs.data(), own.begin, own.count);
   }
 
-  const SumInOrder sum;
+  BracketedSum sum;
   const size_t elementBytes;
   const Piece own;
   std::vector<const void *> inputs;
@@ -54,12 +55,13 @@ static_assert(2 * sizeof(Copy) <= HostMemory::heapBytesOfLine);
 /// have read the copies of r: two copies are enough, and nobody needs to say that it has read.
 class SmallAllReduce final : public Communication {
 public:
-  SmallAllReduce(HostMemory &memory, Group members, uint64_t key, plan::DType type, size_t elements)
-      : memory(memory), group(std::move(members)), key(key), sum(sumInOrderFor(type)), count(elements),
-        bytes(elements * size_t(plan::sizeOf(type))), lines(group.ranks.size()), copies(group.ranks.size()),
-        inputs(group.ranks.size()) {
+  SmallAllReduce(HostMemory &memory, Group members, uint64_t key, plan::DType type, size_t elements,
+                 plan::Bracketing bracketing)
+      : memory(memory), group(std::move(members)), key(key), sum(type, bracketing, group.ranks.size(), elements),
+        count(elements), bytes(elements * size_t(plan::sizeOf(type))), lines(group.ranks.size()),
+        copies(group.ranks.size()), inputs(group.ranks.size()) {
     HostLine *own = lines[group.self] = memory.takeLine(key);
-    if (!sum)
+    if (!sum.isPossible())
       fail(noSum(type));
     else if (!own)
       fail(noLineLeft(memory));
@@ -99,7 +101,7 @@ public:
       }
       inputs[member] = copy.data;
     }
-    sum(&to, 1, inputs.data(), inputs.size(), count);
+    sum.add(&to, 1, inputs.data(), 0, count);
     return state = Progress::done;
   }
 
@@ -128,7 +130,7 @@ private:
   HostMemory &memory;
   const Group group;
   const uint64_t key;
-  const SumInOrder sum;
+  BracketedSum sum;
   const size_t count, bytes;
   std::vector<HostLine *> lines;
   std::vector<Copy *> copies; ///< of a member, for even and odd rounds
@@ -143,10 +145,10 @@ private:
 } // namespace
 
 std::unique_ptr<Communication> makeMappedAllReduce(HostMemory &memory, const Group &group, uint64_t tag,
-                                                   plan::DType type, size_t count) {
+                                                   plan::DType type, size_t count, plan::Bracketing bracketing) {
   if (count * size_t(plan::sizeOf(type)) <= smallAllReduceBytes)
-    return std::make_unique<SmallAllReduce>(memory, group, tag, type, count);
-  return std::make_unique<LargeAllReduce>(memory, group, tag, type, count);
+    return std::make_unique<SmallAllReduce>(memory, group, tag, type, count, bracketing);
+  return std::make_unique<LargeAllReduce>(memory, group, tag, type, count, bracketing);
 }
 
 } // namespace dg::detail

@@ -11,8 +11,8 @@ namespace dg::detail {
 /// Up to here an all-reduce copies instead of summing in place: one meeting less is worth more.
 inline constexpr size_t smallAllReduceBytes = 1024;
 
-std::unique_ptr<Communication> makeMappedAllReduce(HostMemory &, const Group &, uint64_t tag, plan::DType,
-                                                   size_t count);
+std::unique_ptr<Communication> makeMappedAllReduce(HostMemory &, const Group &, uint64_t tag, plan::DType, size_t count,
+                                                   plan::Bracketing bracketing);
 std::unique_ptr<Communication> makeMappedAllGather(HostMemory &, const Group &, uint64_t tag, plan::DType, BlockShape);
 std::unique_ptr<Communication> makeMappedReduceScatter(HostMemory &, const Group &, uint64_t tag, plan::DType,
                                                        BlockShape);

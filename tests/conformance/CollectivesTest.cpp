@@ -7,8 +7,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
+#include <set>
 #include <thread>
 
 using namespace dg;
@@ -70,13 +73,61 @@ template <typename T> Buffer<T> inputOf(size_t member, size_t count, uint64_t ro
   return values;
 }
 
-/// ((g0 + g1) + g2) + …
-template <typename T> Buffer<T> sumOf(size_t groupSize, size_t count, uint64_t round) {
-  Buffer<T> sum = inputOf<T>(0, count, round);
-  for (size_t member = 1; member < groupSize; ++member) {
-    Buffer<T> next = inputOf<T>(member, count, round);
-    for (size_t i = 0; i < count; ++i)
-      sum[i] = std::is_floating_point_v<T> ? sum[i] + next[i] : T(uint64_t(sum[i]) + uint64_t(next[i]));
+template <typename T> T plus(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    return a + b;
+  else
+    return T(uint64_t(a) + uint64_t(b));
+}
+
+/// ((v0 + v1) + v2) + …
+template <typename T> T sumInOrder(const std::vector<T> &values) {
+  T sum = values[0];
+  for (size_t i = 1; i < values.size(); ++i)
+    sum = plus(sum, values[i]);
+  return sum;
+}
+
+/// What plan/Bracketing.h says of one element, word by word. `piece` is where it stands when a ring cuts the buffer.
+template <typename T> T sumAs(const std::string &algorithm, std::vector<T> values, size_t piece) {
+  if (algorithm == "ring") {
+    std::rotate(values.begin(), values.begin() + int64_t((piece + 1) % values.size()), values.end());
+  } else if (algorithm == "halving") {
+    while (std::popcount(values.size()) != 1) { // adds the pairs at the front until a power of two is left
+      size_t extra = values.size() - std::bit_floor(values.size());
+      for (size_t i = 0; i < extra; ++i) {
+        values[i] = plus(values[i], values[i + 1]);
+        values.erase(values.begin() + int64_t(i) + 1);
+      }
+    }
+    while (values.size() > 1) {
+      for (size_t i = 0; i < values.size() / 2; ++i)
+        values[i] = plus(values[i], values[i + values.size() / 2]);
+      values.resize(values.size() / 2);
+    }
+  } else if (algorithm.starts_with("two-level:")) {
+    std::vector<T> blocks;
+    size_t size = std::stoul(algorithm.substr(10));
+    for (size_t begin = 0; begin < values.size(); begin += size)
+      blocks.push_back(sumInOrder(std::vector<T>(values.begin() + int64_t(begin),
+                                                 values.begin() + int64_t(std::min(begin + size, values.size())))));
+    values = blocks;
+  }
+  return sumInOrder(values);
+}
+
+template <typename T>
+Buffer<T> sumOf(size_t groupSize, size_t count, uint64_t round, const std::string &algorithm = "rank-order") {
+  std::vector<Buffer<T>> inputs;
+  for (size_t member = 0; member < groupSize; ++member)
+    inputs.push_back(inputOf<T>(member, count, round));
+  size_t pieceElements = ((count + groupSize - 1) / groupSize + 63) / 64 * 64;
+  Buffer<T> sum(count);
+  for (size_t i = 0; i < count; ++i) {
+    std::vector<T> values;
+    for (size_t member = 0; member < groupSize; ++member)
+      values.push_back(inputs[member][i]);
+    sum[i] = sumAs(algorithm, values, i / pieceElements);
   }
   return sum;
 }
@@ -101,42 +152,73 @@ template <typename T> bool isSame(const Buffer<T> &a, const Buffer<T> &b) {
 }
 
 template <typename T>
-std::string checkAllReduce(Transport &transport, DType type, size_t count, AllReduceRoute route, uint64_t rounds = 3) {
+std::string checkAllReduce(Transport &transport, DType type, size_t count, const std::string &algorithm,
+                           AllReduceRoute route, uint64_t rounds = 2) {
   Group group = rotated(transport);
-  auto communication = makeAllReduce(transport, group, 0x70000, type, count, route);
+  auto communication =
+      makeAllReduce(transport, group, 0x70000, type, count, *plan::Bracketing::parse(algorithm), route);
   for (uint64_t round = 0; round < rounds; ++round) {
     Buffer<T> data = inputOf<T>(group.self, count, round), output(count), original = data;
     bool isInPlace = round != 1;
     auto text = runOnce(*communication, data.data(), isInPlace ? data.data() : output.data());
     if (!text.empty())
       return text;
-    if (!isSame(isInPlace ? data : output, sumOf<T>(group.ranks.size(), count, round)))
-      return fmt::format("{} of {}, route {}, round {}: other bits", plan::nameOf(type), count, int(route), round);
+    if (!isSame(isInPlace ? data : output, sumOf<T>(group.ranks.size(), count, round, algorithm)))
+      return fmt::format("{} of {}, {}, route {}, round {}: other bits\n", plan::nameOf(type), count, algorithm,
+                         int(route), round);
     if (!isInPlace && !isSame(data, original))
       return "the input was changed";
   }
   return "";
 }
 
-TEST_P(CollectivesTest, allReduce) {
+constexpr AllReduceRoute allRoutes[] = {AllReduceRoute::best, AllReduceRoute::direct, AllReduceRoute::scattered};
+constexpr const char *allAlgorithms[] = {"rank-order", "two-level:2", "two-level:3", "ring", "halving"};
+
+TEST_P(CollectivesTest, allReduceOfEveryType) {
   EXPECT_EQ("", run([](Transport &transport) {
               std::string text;
-              for (size_t count : {0, 1, 7, 64, 1000, 4096, 4097, 33333})
-                for (AllReduceRoute route :
-                     {AllReduceRoute::bySize, AllReduceRoute::direct, AllReduceRoute::scattered}) {
-                  text += checkAllReduce<float>(transport, DType::f32, count, route);
-                  text += checkAllReduce<double>(transport, DType::f64, count, route);
-                  text += checkAllReduce<int64_t>(transport, DType::i64, count, route);
-                  text += checkAllReduce<int32_t>(transport, DType::i32, count, route);
+              for (size_t count : {0, 1, 7, 64, 1000, 4097, 9999})
+                for (AllReduceRoute route : allRoutes) {
+                  text += checkAllReduce<float>(transport, DType::f32, count, "rank-order", route);
+                  text += checkAllReduce<double>(transport, DType::f64, count, "rank-order", route);
+                  text += checkAllReduce<int64_t>(transport, DType::i64, count, "rank-order", route);
+                  text += checkAllReduce<uint8_t>(transport, DType::u8, count, "rank-order", route);
                 }
+              return text;
+            }));
+}
+
+// Every bracketing has its own bits, and every route gives them.
+TEST_P(CollectivesTest, allReduceInEveryBracketing) {
+  EXPECT_EQ("", run([](Transport &transport) {
+              std::string text;
+              for (const char *algorithm : allAlgorithms)
+                for (size_t count : {0, 1, 100, 2049, 9999})
+                  for (AllReduceRoute route : allRoutes)
+                    text += checkAllReduce<float>(transport, DType::f32, count, algorithm, route);
               return text;
             }));
 }
 
 TEST_P(CollectivesTest, allReduceOfMegabytes) {
   EXPECT_EQ("", run([](Transport &transport) {
-              return checkAllReduce<float>(transport, DType::f32, (size_t(8) << 20) / 4 + 3, AllReduceRoute::bySize, 1);
+              std::string text;
+              for (const char *algorithm : allAlgorithms)
+                text += checkAllReduce<float>(transport, DType::f32, (size_t(1) << 20) / 4 + 3, algorithm,
+                                              AllReduceRoute::best, 1);
+              return text;
             }));
+}
+
+// The bracketings are told apart by their bits, or the suite above would prove nothing.
+TEST(Bracketings, differ) {
+  std::set<std::vector<float>> sums;
+  for (const char *algorithm : allAlgorithms) {
+    auto sum = sumOf<float>(6, 1000, 0, algorithm);
+    sums.insert(std::vector<float>(sum.begin(), sum.end()));
+  }
+  EXPECT_EQ(sums.size(), std::size(allAlgorithms));
 }
 
 // bf16 and f16 of small integers have exact sums, so the oracle is an integer.
@@ -144,22 +226,24 @@ TEST_P(CollectivesTest, allReduceOfHalves) {
   EXPECT_EQ("", run([](Transport &transport) -> std::string {
               Group group = rotated(transport);
               size_t n = group.ranks.size();
-              for (AllReduceRoute route : {AllReduceRoute::direct, AllReduceRoute::scattered}) {
-                Buffer<_Float16> half(500, _Float16(float(group.self + 1)));
-                Buffer<uint16_t> brain(500, uint16_t(0x3f80)); // 1.0
-                auto text = runOnce(*makeAllReduce(transport, group, 0x10000, DType::f16, 500, route), half.data(),
-                                    half.data());
-                text += runOnce(*makeAllReduce(transport, group, 0x20000, DType::bf16, 500, route), brain.data(),
-                                brain.data());
-                if (!text.empty())
-                  return text;
-                float count = float(n);
-                uint32_t bits;
-                std::memcpy(&bits, &count, 4);
-                for (size_t i = 0; i < 500; ++i)
-                  if (float(half[i]) != float(n * (n + 1) / 2) || brain[i] != bits >> 16)
-                    return fmt::format("element {}: f16 {}, bf16 {:#x}", i, float(half[i]), brain[i]);
-              }
+              for (const char *algorithm : allAlgorithms)
+                for (AllReduceRoute route : allRoutes) {
+                  plan::Bracketing bracketing = *plan::Bracketing::parse(algorithm);
+                  Buffer<_Float16> half(500, _Float16(float(group.self + 1)));
+                  Buffer<uint16_t> brain(500, uint16_t(0x3f80)); // 1.0
+                  auto text = runOnce(*makeAllReduce(transport, group, 0x10000, DType::f16, 500, bracketing, route),
+                                      half.data(), half.data());
+                  text += runOnce(*makeAllReduce(transport, group, 0x20000, DType::bf16, 500, bracketing, route),
+                                  brain.data(), brain.data());
+                  if (!text.empty())
+                    return text;
+                  float count = float(n);
+                  uint32_t bits;
+                  std::memcpy(&bits, &count, 4);
+                  for (size_t i = 0; i < 500; ++i)
+                    if (float(half[i]) != float(n * (n + 1) / 2) || brain[i] != bits >> 16)
+                      return fmt::format("element {}: f16 {}, bf16 {:#x}", i, float(half[i]), brain[i]);
+                }
               return "";
             }));
 }
@@ -246,8 +330,9 @@ TEST_P(CollectivesTest, broadcastFromEveryRoot) {
 TEST_P(CollectivesTest, restartsAHundredTimes) {
   EXPECT_EQ("", run([](Transport &transport) -> std::string {
               Group group = rotated(transport);
-              auto direct = makeAllReduce(transport, group, 0x10000, DType::f32, 100, AllReduceRoute::direct);
-              auto scattered = makeAllReduce(transport, group, 0x20000, DType::f32, 5000, AllReduceRoute::scattered);
+              auto direct = makeAllReduce(transport, group, 0x10000, DType::f32, 100, {}, AllReduceRoute::direct);
+              auto scattered =
+                  makeAllReduce(transport, group, 0x20000, DType::f32, 5000, {}, AllReduceRoute::scattered);
               for (uint64_t round = 0; round < 100; ++round) {
                 Buffer<float> small = inputOf<float>(group.self, 100, round);
                 Buffer<float> large = inputOf<float>(group.self, 5000, round);

@@ -4,6 +4,7 @@
 #include "codegen/BuildPlan.h"
 #include "ir/Families.h"
 #include "ir/GraphOps.h"
+#include "partitioner/CollectiveChoice.h"
 #include "partitioner/PlanMemory.h"
 #include "partitioner/PlanSchedule.h"
 #include "partitioner/Simulator.h"
@@ -364,6 +365,7 @@ int compile(const CompileOptions &given) {
   partitioner::planMemory(*plan);
   if (Status status = checkMemory(*plan, options.memoryBytes); !status)
     return report(status);
+  partitioner::chooseBracketings(*plan, partitioner::CostModel(*cluster));
   Result<plan::Predicted> predicted = partitioner::simulate(*plan, partitioner::CostModel(*cluster));
   if (!predicted)
     return report(predicted.status());

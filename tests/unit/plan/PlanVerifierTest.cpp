@@ -96,6 +96,31 @@ TEST(PlanVerifier, AnOpInTwoChunksOrInNone) {
   expectRefused(plan, {"update fc0_2.weight", "is in no chunk"});
 }
 
+TEST(PlanVerifier, CollectivesHaveAnAlgorithm) {
+  for (const char *algorithm : {"rank-order", "ring", "halving", "two-level:2", "two-level:65536"}) {
+    Plan plan = samplePlan();
+    plan.collectives[0].algorithm = algorithm;
+    EXPECT_TRUE(verify(plan)) << verify(plan).message();
+  }
+  for (const char *algorithm :
+       {"", "tree", "two-level", "two-level:", "two-level:0", "two-level:2x", "two-level:65537"}) {
+    Plan plan = samplePlan();
+    plan.collectives[0].algorithm = algorithm;
+    expectRefused(plan, {"collectives[0]", fmt::format("algorithm '{}', expected rank-order, ring", algorithm)});
+  }
+  Plan plan = samplePlan();
+  plan.collectives.push_back(plan.collectives[0]);
+  expectRefused(plan, {"is listed twice"});
+  plan = samplePlan();
+  plan.collectives[0].task = taskNamed(plan, "fc0_0/matmul");
+  expectRefused(plan, {"collectives[0]", "fc0_0/matmul", "is none"});
+  plan = samplePlan();
+  TaskId reduce = plan.collectives[0].task;
+  plan.tasks[reduce].kind = TaskKind::broadcast;
+  plan.collectives[0].algorithm = "ring";
+  expectRefused(plan, {"collectives[0]", "has algorithm 'ring', expected rank-order"});
+}
+
 TEST(PlanVerifier, DependenciesPointBackwardsInsideTheChunk) {
   Plan plan = samplePlan();
   plan.tasks[taskNamed(plan, "fc0_0/matmul")].deps = {taskNamed(plan, "fc0_1/matmul")};

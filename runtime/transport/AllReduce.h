@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the all-reduces over messages share, and the routes that the functions of Collectives.h choose from.
+#pragma once
+
+#include "runtime/transport/BracketedSum.h"
+#include "runtime/transport/Exchange.h"
+#include "runtime/transport/HostMemory.h"
+
+namespace dg::detail {
+
+class AllReduce : public GroupCommunication {
+public:
+  AllReduce(Transport &transport, Group members, uint64_t tag, plan::DType type, size_t count);
+
+protected:
+  /// Nothing to sum, or no one to sum it with.
+  bool isTrivial() const { return size() <= 1 || count == 0; }
+  /// In place: the output holds what this rank brings.
+  void copyToOutput(const void *input, void *output) const;
+  char *at(size_t element) const { return to + element * elementBytes; }
+
+  const uint64_t tag;
+  const SumInOrder sum;
+  const size_t count, elementBytes;
+  char *to = nullptr;
+};
+
+/// Pieces go round: n-1 steps in which each is summed, n-1 in which the sums are passed on. Bracketing `ring`.
+std::unique_ptr<Communication> makeRingAllReduce(Transport &, const Group &, uint64_t tag, plan::DType, size_t count);
+/// log2 n steps with half of what is left, and back; small messages stay whole. Bracketing `halving`.
+std::unique_ptr<Communication> makeHalvingAllReduce(Transport &, const Group &, uint64_t tag, plan::DType,
+                                                    size_t count);
+/// In the memory of each host, then between the hosts, then in the memory again. Bracketing `two-level` of blocks that
+/// each stand on one host; see isTwoLevel.
+std::unique_ptr<Communication> makeTwoLevelAllReduce(Transport &, HostMemory &, const Group &, uint64_t tag,
+                                                     plan::DType, size_t count, size_t blockSize);
+/// Whether each block of the group shares the memory of a host, and all blocks are equal.
+bool isTwoLevel(const HostMemory *memory, const Group &group, size_t blockSize);
+
+/// Above this, cutting a message into pieces pays for the second trip.
+inline constexpr size_t wholeMessageBytes = 8192;
+
+} // namespace dg::detail
