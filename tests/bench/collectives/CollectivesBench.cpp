@@ -4,6 +4,7 @@
 //   collectives_bench mapped|messages|tcp [RANKS [BYTES...]]
 //
 // Prints a JSON object a line: bytes, median_us and best_us of one all-reduce, over rounds of many.
+#include "runtime/executor/SpinWait.h"
 #include "runtime/launch/LocalLauncher.h"
 #include "runtime/transport/Collectives.h"
 #include "runtime/transport/HostMemory.h"
@@ -30,7 +31,10 @@ Status runOnce(Communication &communication, void *buffer) {
       return Status::ok();
     if (progress == Progress::failed)
       return communication.failure();
-    if (spins > 1000)
+    // As the executor waits, but longer before it gives the core away: a busy machine is slow to give it back.
+    if (spins < 10'000)
+      pauseCore();
+    else
       std::this_thread::yield();
     if (spins > 100'000'000)
       return Status::error(ErrorKind::runFailed, "waits for {}", communication.waitsFor());
