@@ -93,9 +93,9 @@ private:
 /// The receive of piece j's sum is posted when the send of piece j has ended: in place both use the same memory.
 class ScatteredAllReduce final : public GatheringAllReduce {
 public:
-  ScatteredAllReduce(Transport &transport, const Group &group, uint64_t tag, plan::DType type, size_t elements,
+  ScatteredAllReduce(Transport &transport, const Group &members, uint64_t tag, plan::DType type, size_t elements,
                      plan::Bracketing bracketing)
-      : GatheringAllReduce(transport, group, tag, type, elements, bracketing),
+      : GatheringAllReduce(transport, members, tag, type, elements, bracketing),
         own(pieceOf(elements, size(), group.self)), sumSends(transport, group), sumReceives(transport, group),
         isAsked(size()) {
     if (size() > 1)

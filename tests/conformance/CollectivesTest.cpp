@@ -154,9 +154,10 @@ template <typename T> bool isSame(const Buffer<T> &a, const Buffer<T> &b) {
 template <typename T>
 std::string checkAllReduce(Transport &transport, DType type, size_t count, const std::string &algorithm,
                            AllReduceRoute route, uint64_t rounds = 2) {
-  Group group = rotated(transport);
+  Group group = rotated(transport), passing = group;
   auto communication =
-      makeAllReduce(transport, group, 0x70000, type, count, *plan::Bracketing::parse(algorithm), route);
+      makeAllReduce(transport, passing, 0x70000, type, count, *plan::Bracketing::parse(algorithm), route);
+  passing.ranks.assign(passing.ranks.size(), -1); // the group that it was made from need not outlive the call
   for (uint64_t round = 0; round < rounds; ++round) {
     Buffer<T> data = inputOf<T>(group.self, count, round), output(count), original = data;
     bool isInPlace = round != 1;
