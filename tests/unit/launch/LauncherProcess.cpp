@@ -2,6 +2,7 @@
 // Fork, wait and read for the launch tests.
 #include "tests/unit/launch/LauncherProcess.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -60,6 +61,11 @@ void LauncherProcess::start(LaunchOptions options, const RankMain &rankMain) {
   dup2(errorFile, STDERR_FILENO);
   int code = launchLocal(options, [&](RankContext &context) {
     memory->pids[context.rank()] = getpid();
+    // A rank that fails at once must not stop another that has not said who it is.
+    awaitCondition(std::chrono::seconds(30), [&] {
+      return std::all_of(memory->pids, memory->pids + context.numRanks(),
+                         [](const auto &pid) { return pid.load() != 0; });
+    });
     return rankMain(context);
   });
   std::fflush(nullptr);
