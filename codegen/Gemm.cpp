@@ -23,16 +23,22 @@ GemmBlocking GemmBlocking::choose(const Target &target, int64_t m, int64_t n, in
   b.panelRows = llvm::divideCeil(m, b.rowPanels);
   b.numTallPanels = m - (b.panelRows - 1) * b.rowPanels;
   bool turnsLeft = left.columnStride != 1;
+  int64_t elementBytes = target.vectorBytes / lanes;
+  // Rows that are a multiple of 4 KiB apart fall on the same few lines of the first-level cache.
+  bool conflicts = !turnsLeft && left.rowStride * elementBytes % 4096 == 0 && k > 64;
   // A panel of rows of one slice stays in the first-level cache (14 · 512 · 4 bytes = 28 KiB), the packed columns in
-  // the second.
-  const int64_t mostDepth = turnsLeft ? 384 : 512;
+  // the second; and with them, where whole blocks of rows are packed, those.
+  const int64_t mostDepth = turnsLeft ? 192 : conflicts ? 384 : 512;
   b.depth = k <= mostDepth ? k : llvm::alignTo(llvm::divideCeil(k, llvm::divideCeil(k, mostDepth)), lanes);
 
-  // Packing the columns is paid by the rows of a block, packing the rows by its columns: first whole columns of some
-  // rows, then as many columns as the work asks for.
-  constexpr int64_t mostPackedElements = 64 * 1024;
-  b.rowBlocks = llvm::divideCeil(m, 256);
-  int64_t fewestColumnPanels = std::clamp<int64_t>(b.columnPanels * b.rowBlocks / (turnsLeft ? 8 : 16), 1, 4);
+  // Packing the columns is paid by the rows of a block, packing the rows by its columns. Rows that are read in place
+  // cost nothing, so that a block has many of them.
+  const int64_t mostPackedElements = 384 * 1024 / elementBytes;
+  b.rowBlocks = llvm::divideCeil(m, turnsLeft ? 192 : conflicts ? 256 : 1024);
+  int64_t fewestColumnPanels = std::clamp<int64_t>(b.columnPanels * b.rowBlocks / (turnsLeft || conflicts ? 8 : 16), 1,
+                                                   turnsLeft   ? 12
+                                                   : conflicts ? 6
+                                                               : 4);
   b.rowPanelsPerBlock = llvm::divideCeil(b.rowPanels, b.rowBlocks);
   b.rowBlocks = llvm::divideCeil(b.rowPanels, b.rowPanelsPerBlock);
   double panelFlops = 2.0 * double(std::min(m, b.rowPanelsPerBlock * b.panelRows)) * double(b.panelColumns) * double(k);
@@ -45,9 +51,7 @@ GemmBlocking GemmBlocking::choose(const Target &target, int64_t m, int64_t n, in
 
   constexpr int64_t smallElements = 8 * 1024; // stays in the first-level cache as it is
   b.packsRight = right.columnStride != 1 || (k * n > smallElements && b.rowPanelsPerBlock > 1);
-  // Rows that are a multiple of 2 KiB apart fall on the same few lines of the first-level cache.
-  bool conflicts = left.rowStride * 4 % 2048 == 0 && k > 64 && b.columnPanelsPerBlock > 1;
-  b.packsLeft = left.columnStride == 1 ? conflicts : k * m > smallElements;
+  b.packsLeft = turnsLeft ? k * m > smallElements : conflicts && b.columnPanelsPerBlock > 1;
   return b;
 }
 
@@ -250,6 +254,37 @@ private:
     });
   }
 
+  /// Asks, while the sums at one depth are computed, for a line of what is packed next: with rows in place the next
+  /// panel of rows, else the next slice. Packing comes in bursts that would wait for memory. A place after the end is
+  /// not read.
+  void prefetchNext(Value depth, Value firstRow, int64_t rows, Value panel) {
+    constexpr int64_t lineElements = 16;
+    Value nextSlice = k.add(sliceFrom, sliceLength);
+    if (blocking.packsLeft && isLeftTurned()) {
+      // At each depth the rows of a panel are in one line or two; columns take them in turn.
+      Value at = k.add(left.offset, k.mul(k.add(nextSlice, depth), left.columnStride));
+      k.prefetch(left.buffer, k.add(k.add(at, firstRow), k.mul(k.mod(panel, 2), rows - 1)));
+    } else if (blocking.packsLeft) {
+      Value row = k.add(k.add(firstRow, rows), k.mod(depth, lineElements));
+      Value at = k.add(k.add(left.offset, k.mul(row, left.rowStride)), sliceFrom);
+      k.prefetch(left.buffer, k.add(at, k.mul(k.div(depth, lineElements), lineElements)));
+    }
+    if (!blocking.packsRight || blocking.depth == blocking.k)
+      return;
+    // A panel of columns has two lines at each depth; rows take them in turn.
+    Value first = k.mul(k.mul(panel, blocking.panelColumns), right.columnStride), odd = k.mod(firstRow, 2);
+    Value at = k.add(k.add(right.offset, k.mul(nextSlice, right.rowStride)), first);
+    if (right.columnStride == 1) {
+      at = k.add(k.add(at, k.mul(depth, right.rowStride)), k.mul(odd, k.lanes));
+    } else {
+      int64_t columns = blocking.panelColumns;
+      Value line = k.mul(k.div(depth, columns), lineElements);
+      at = k.add(k.add(at, k.mul(k.mod(depth, columns), right.columnStride)),
+                 k.add(line, k.mul(odd, blocking.depth / 2)));
+    }
+    k.prefetch(right.buffer, at);
+  }
+
   /// Sums of rows × vectors in registers over the slice.
   void emitMicrokernel(const MatrixRef &a, const MatrixRef &b, Value firstRow, int64_t rows, Value panel,
                        ArrayRef<Lanes> vectors) {
@@ -268,6 +303,7 @@ private:
         row.push_back(k.load(b.buffer, k.add(at, int64_t(i) * k.lanes),
                              blocking.packsRight ? Lanes{lanes.width, lanes.width} : lanes));
       Value from = k.add(a.offset, k.mul(depth, a.columnStride));
+      prefetchNext(depth, firstRow, rows, panel);
       for (int64_t i = 0; i < rows; ++i) {
         Value element = k.loadScalar(a.buffer, k.add(from, i * a.rowStride));
         for (auto [j, lanes] : llvm::enumerate(vectors))

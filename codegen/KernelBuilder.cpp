@@ -223,6 +223,10 @@ void KernelBuilder::store(Value value, Value buffer, Value at, Lanes lanes) {
     create<vector::StoreOp>(value, buffer, at);
 }
 
+void KernelBuilder::prefetch(Value buffer, Value at) {
+  create<memref::PrefetchOp>(buffer, ValueRange{at}, /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
+}
+
 Value KernelBuilder::gather(Value buffer, Value at, Value offsets, Lanes lanes) {
   auto type = vectorOf(lanes.width, cast<MemRefType>(buffer.getType()).getElementType());
   Value zeros = create<arith::ConstantOp>(getZeroAttr(type));

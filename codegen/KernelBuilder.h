@@ -110,6 +110,8 @@ public:
   /// Masked lanes read `other`, a number that every type of element has.
   Value load(Value buffer, Value at, Lanes lanes, double other = 0);
   void store(Value value, Value buffer, Value at, Lanes lanes);
+  /// Advice to bring the cache line of this element into the second-level cache. The place may lie outside the buffer.
+  void prefetch(Value buffer, Value at);
   /// The elements at `at` + `offsets` (a vector of i32); masked lanes read 0.
   Value gather(Value buffer, Value at, Value offsets, Lanes lanes);
   Value loadScalar(Value buffer, Value at);

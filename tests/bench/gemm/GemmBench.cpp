@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures generated matrix products against OpenBLAS on one thread: gemm_bench [m n k]. Both run in turn; the figure
-// of each is the best of many calls in the processor time of the thread, so that a busy machine disturbs it little.
+// Measures generated matrix products against OpenBLAS on one thread: gemm_bench [m n k | gpt]. Both run in turn; the
+// figure of each is the best of many calls in the processor time of the thread, so that a busy machine disturbs it
+// little. `gpt`: the products of a training step of examples/gpt.mlir, each call on other matrices, as in a step, where
+// nothing of them is in a cache.
 #include "codegen/Kernels.h"
 #include "ir/Dialect.h"
 #include "runtime/abi/KernelAbi.h"
@@ -16,6 +18,7 @@
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <vector>
 
 using namespace mlir;
 using namespace dg::codegen;
@@ -51,12 +54,38 @@ double seconds() {
   return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
 
+/// On huge pages where there are any, as an arena.
 float *buffer(int64_t elements) {
-  auto *data = static_cast<float *>(std::aligned_alloc(64, size_t(elements * 4 + 63) / 64 * 64));
+  constexpr size_t hugePage = size_t(2) << 20;
+  size_t bytes = (size_t(elements) * 4 + hugePage - 1) / hugePage * hugePage;
+  auto *data = static_cast<float *>(std::aligned_alloc(hugePage, bytes));
+  (void)madvise(data, bytes, MADV_HUGEPAGE);
   for (int64_t i = 0; i < elements; ++i)
     data[i] = float(std::rand() % 1000) / 1000 - 0.5f;
   return data;
 }
+
+/// The matrices of one call after the other: one set, or as many as no cache holds.
+struct Matrices {
+  struct Set {
+    float *a, *b, *c;
+  };
+  std::vector<Set> sets;
+  size_t next = 0;
+
+  Matrices(int64_t a, int64_t b, int64_t c, bool isCold) {
+    constexpr int64_t largestCacheElements = int64_t(32) << 20;
+    int64_t count = isCold ? 2 + largestCacheElements / (a + b + c) : 1;
+    for (int64_t i = 0; i < count; ++i)
+      sets.push_back({buffer(a), buffer(b), buffer(c)});
+  }
+  ~Matrices() {
+    for (const Set &set : sets)
+      std::free(set.a), std::free(set.b), std::free(set.c);
+  }
+  Matrices(const Matrices &) = delete;
+  const Set &take() { return sets[next++ % sets.size()]; }
+};
 
 /// The best time of one call, of both in turn.
 std::pair<double, double> measure(llvm::function_ref<void()> ours, llvm::function_ref<void()> theirs, double flops) {
@@ -72,7 +101,11 @@ std::pair<double, double> measure(llvm::function_ref<void()> ours, llvm::functio
   return {best[0], best[1]};
 }
 
-void run(MLIRContext &context, const Target &target, const OpenBlas &openBlas, Shape shape) {
+/// A bit for each form: a·b, a·bᵀ, aᵀ·b, aᵀ·bᵀ.
+constexpr int allForms = 15;
+
+void run(MLIRContext &context, const Target &target, const OpenBlas &openBlas, Shape shape, int forms = allForms,
+         bool isCold = false) {
   OpBuilder builder(&context);
   OwningOpRef<ModuleOp> holder = ModuleOp::create(builder.getUnknownLoc());
   builder.setInsertionPointToStart(holder->getBody());
@@ -105,20 +138,24 @@ void run(MLIRContext &context, const Target &target, const OpenBlas &openBlas, S
   if (write(file, object->data(), object->size()) != ssize_t(object->size()))
     std::exit(1);
   void *handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW);
-  float *a = buffer(shape.m * shape.k), *b = buffer(shape.k * shape.n), *c = buffer(shape.m * shape.n);
+  Matrices matrices(shape.m * shape.k, shape.k * shape.n, shape.m * shape.n, isCold);
   double flops = 2.0 * double(shape.m) * double(shape.n) * double(shape.k);
   std::printf("%5ld x %5ld x %5ld ", long(shape.m), long(shape.n), long(shape.k));
   for (int form = 0; form < 4; ++form) {
+    if (!(forms >> form & 1))
+      continue;
     auto kernel = reinterpret_cast<dg_kernel>(dlsym(handle, specs[form].symbol.c_str()));
-    void *pointers[] = {a, b, c};
     dg_scalars scalars{};
     bool left = form & 2, right = form & 1;
     auto [ours, theirs] = measure(
         [&] {
+          auto [a, b, c] = matrices.take();
+          void *pointers[] = {a, b, c};
           for (uint32_t tile = 0; tile < specs[form].tiles; ++tile)
             kernel(pointers, &scalars, tile);
         },
         [&] {
+          auto [a, b, c] = matrices.take();
           openBlas.sgemm(101, left ? 112 : 111, right ? 112 : 111, int(shape.m), int(shape.n), int(shape.k), 1, a,
                          int(left ? shape.m : shape.k), b, int(right ? shape.k : shape.n), 0, c, int(shape.n));
         },
@@ -131,7 +168,6 @@ void run(MLIRContext &context, const Target &target, const OpenBlas &openBlas, S
   std::fflush(stdout);
   dlclose(handle);
   close(file);
-  std::free(a), std::free(b), std::free(c);
 }
 } // namespace
 
@@ -154,6 +190,15 @@ int main(int argc, char **argv) {
               target->cpu.c_str());
   if (argc == 4) {
     run(context, *target, openBlas, {std::atol(argv[1]), std::atol(argv[2]), std::atol(argv[3])});
+    return 0;
+  }
+  if (argc == 2 && std::strcmp(argv[1], "gpt") == 0) {
+    // Forward, gradient at the input, gradient at the weight.
+    for (auto [out, in] : {std::pair<int64_t, int64_t>{384, 384}, {1536, 384}, {384, 1536}, {8192, 384}}) {
+      run(context, *target, openBlas, {1024, out, in}, 2, true);
+      run(context, *target, openBlas, {1024, in, out}, 1, true);
+      run(context, *target, openBlas, {out, in, 1024}, 4, true);
+    }
     return 0;
   }
   for (Shape shape : {Shape{256, 1024, 784},
