@@ -128,7 +128,8 @@ Status Executor::Implementation::prepare(const KernelLibrary &library) {
   bool hasHelpers = options.threads > 1 && !options.checkNumerics;
   if (options.checkNumerics)
     numerics = std::make_unique<NumericsCheck>(plan, arena);
-  ExecutorRank context{plan, at, rank, arena, library, transport, communications, hasHelpers};
+  ExecutorRank context{
+      plan, at, rank, arena, library, transport, communications, hasHelpers, double(options.leastSharedWork.count())};
   size_t maxTiles = 0;
   for (size_t program = 0; program < plan.programs.size(); ++program) {
     Result<PreparedProgram> prepared = prepareProgram(context, program);
@@ -198,15 +199,19 @@ Status Executor::Implementation::runStep(size_t program, const dg_scalars &scala
   bool isDone;
   if (numerics) {
     isDone = runActions(prepared, [&](const Segment &s, uint32_t i) { return numerics->run(s, i, step); });
-  } else if (!team) {
+  } else if (!team || !prepared.isShared) {
     isDone = options.trace
                  ? runActions(prepared, [&](const Segment &s, uint32_t i) { return runInOrder<true>(s, i, step); })
                  : runActions(prepared, [&](const Segment &s, uint32_t i) { return runInOrder<false>(s, i, step); });
   } else {
     team->beginStep();
-    isDone = options.trace
-                 ? runActions(prepared, [&](const Segment &s, uint32_t i) { return tracedRunner->run(s, i); })
-                 : runActions(prepared, [&](const Segment &s, uint32_t i) { return sharedRunner->run(s, i); });
+    isDone = options.trace ? runActions(prepared,
+                                        [&](const Segment &s, uint32_t i) {
+                                          return s.shared ? tracedRunner->run(s, i) : runInOrder<true>(s, i, step);
+                                        })
+                           : runActions(prepared, [&](const Segment &s, uint32_t i) {
+                               return s.shared ? sharedRunner->run(s, i) : runInOrder<false>(s, i, step);
+                             });
     team->endStep();
   }
   if (isDone)

@@ -23,9 +23,12 @@ namespace dg {
 struct ExecutorOptions {
   uint32_t threads = 1;                      ///< the calling thread included
   std::chrono::milliseconds timeout{30'000}; ///< of one wait for another rank
-  uint64_t seed = 0;                         ///< of initial values
-  ProgressLine *progress = nullptr;          ///< updated while a step runs; may be null
-  StepTrace *trace = nullptr;                ///< filled by every step; may be null
+  /// A segment without communication whose work is less, by the plan's flops and bytes, runs on the calling thread: to
+  /// share it costs more than helpers give.
+  std::chrono::nanoseconds leastSharedWork{30'000};
+  uint64_t seed = 0;                ///< of initial values
+  ProgressLine *progress = nullptr; ///< updated while a step runs; may be null
+  StepTrace *trace = nullptr;       ///< filled by every step; may be null
   bool checkNumerics = false; ///< stop at the first task that makes a NaN or infinity; runs on the calling thread alone
   /// The global tensor of a value that starts from a file, by its name. Called by create only.
   std::function<Result<std::span<const std::byte>>(const std::string &name)> initialTensor;

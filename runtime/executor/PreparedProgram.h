@@ -64,8 +64,8 @@ struct alignas(64) NodeState {
   std::atomic<uint32_t> pending; ///< dependencies not yet complete
 };
 
-/// The shared part of a segment; exists only when a rank has several threads. Bit p of the words stands for node
-/// order[p], the longest way to the end of the segment first.
+/// The shared part of a segment; exists only when a rank has several threads and the segment work for them. Bit p of
+/// the words stands for node order[p], the longest way to the end of the segment first.
 struct SharedSegment {
   explicit SharedSegment(const struct Segment &segment);
   size_t numWords;
@@ -83,7 +83,7 @@ struct Segment {
   std::vector<uint32_t> numDependencies;
   std::vector<uint32_t> successorsBegin, successors; ///< of node i: successors[successorsBegin[i] … [i + 1])
   std::vector<void *> bufferTables;
-  std::unique_ptr<SharedSegment> shared;
+  std::unique_ptr<SharedSegment> shared; ///< null: the calling thread runs it alone, in the plan's order
 };
 
 struct PreparedChunk;
@@ -107,7 +107,8 @@ struct PreparedAction {
 struct PreparedProgram {
   std::vector<std::unique_ptr<PreparedChunk>> chunks;
   std::vector<PreparedAction> actions;
-  size_t numTiles = 0; ///< of one step, for the size of a trace
+  size_t numTiles = 0;   ///< of one step, for the size of a trace
+  bool isShared = false; ///< helpers have something to do
 };
 
 } // namespace dg

@@ -7,7 +7,9 @@
 #include "runtime/executor/SendHazards.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace dg {
@@ -50,6 +52,7 @@ private:
   void resolveKernel(Node &node, const Task &task);
   Status resolveBlockCopy(Node &node, const Task &task) const;
   void resolveOperations(Node &node, const Task &task, TaskId communication) const;
+  bool isWorthSharing(const Segment &segment) const;
   void closeSegment(ChunkState &state);
   size_t countTiles(const PreparedChunk &chunk) const;
 
@@ -218,6 +221,13 @@ void ProgramBuilder::addEdge(ChunkState &state, const Place &from, uint32_t to) 
     state.edges.push_back({from.node, to});
 }
 
+/// While a communication is under way, another thread can go on.
+bool ProgramBuilder::isWorthSharing(const Segment &segment) const {
+  double work = std::accumulate(segment.costs.begin(), segment.costs.end(), 0.0);
+  bool communicates = std::any_of(segment.nodes.begin(), segment.nodes.end(), std::mem_fn(&Node::isCallerOnly));
+  return !segment.nodes.empty() && (communicates || work >= context.leastSharedWork);
+}
+
 void ProgramBuilder::closeSegment(ChunkState &state) {
   Segment &segment = state.chunk.parts.back().segment;
   std::sort(state.edges.begin(), state.edges.end());
@@ -244,7 +254,7 @@ void ProgramBuilder::closeSegment(ChunkState &state) {
   }
   for (size_t node = 0; node < segment.nodes.size(); ++node)
     segment.nodes[node].buffers = segment.bufferTables.data() + begins[node];
-  if (context.isShared && !segment.nodes.empty())
+  if (context.isShared && isWorthSharing(segment))
     segment.shared = std::make_unique<SharedSegment>(segment);
 }
 
@@ -365,6 +375,9 @@ Result<PreparedProgram> ProgramBuilder::build() {
     result.actions.push_back({prepared.at(action.chunk), action.microbatch});
     result.numTiles += countTiles(*result.actions.back().chunk);
   }
+  for (const auto &chunk : result.chunks)
+    for (const Part &part : chunk->parts)
+      result.isShared |= part.segment.shared != nullptr;
   return result;
 }
 

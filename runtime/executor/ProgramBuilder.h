@@ -18,7 +18,8 @@ struct ExecutorRank {
   const KernelLibrary &library;
   Transport *transport; ///< may be null
   Communications &communications;
-  bool isShared; ///< several threads will run it
+  bool isShared;          ///< several threads will run it
+  double leastSharedWork; ///< in nanoseconds: of a segment that they run together
 };
 
 /// Prepares plan.programs[program] for the context's rank. Fails on missing kernels, on communications without

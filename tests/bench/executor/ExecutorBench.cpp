@@ -34,6 +34,7 @@ double stepNs(int numSteps, uint32_t threads, uint32_t numTasks, uint32_t tiles,
   test::TableLibrary library({{"empty", empty}, {"busy", busy}});
   ExecutorOptions options;
   options.threads = threads;
+  options.leastSharedWork = {};
   auto executor = Executor::create(maker.plan, {}, library, nullptr, options);
   if (!executor) {
     std::fprintf(stderr, "%s\n", executor.status().message().c_str());

@@ -39,6 +39,7 @@ TEST(AllocationTest, stepsAllocateNothing) {
     ProgressLine line{};
     ExecutorOptions options;
     options.threads = threads;
+    options.leastSharedWork = {};
     options.progress = &line;
     StepTrace trace;
     options.trace = isTraced ? &trace : nullptr;

@@ -40,9 +40,26 @@ void meet(void *const *buffers, const dg_scalars *, uint32_t tile) {
   static_cast<float *>(buffers[0])[tile] = numBegun.load() % 3 == 0 ? 1 : 0;
 }
 
+/// 1 where a tile runs on another thread than the calling one, which waits at most 20 s for such a tile.
+std::thread::id callingThread;
+std::atomic<bool> hasHelper;
+void tellThread(void *const *buffers, const dg_scalars *, uint32_t tile) {
+  bool isElsewhere = std::this_thread::get_id() != callingThread;
+  if (isElsewhere)
+    hasHelper = true;
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!hasHelper && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
+  static_cast<float *>(buffers[0])[tile] = isElsewhere ? 1 : 0;
+}
+
 test::TableLibrary testLibrary() {
-  return test::TableLibrary(
-      {{"add", addInto}, {"times_ten", timesTen}, {"count", countUp}, {"lr", lrTile}, {"meet", meet}});
+  return test::TableLibrary({{"add", addInto},
+                             {"times_ten", timesTen},
+                             {"count", countUp},
+                             {"lr", lrTile},
+                             {"meet", meet},
+                             {"thread", tellThread}});
 }
 
 std::unique_ptr<Executor> executorFor(const PlanMaker &maker, const KernelLibrary &library,
@@ -71,6 +88,7 @@ TEST(ExecutorTest, microbatchesUseTheirSlots) {
     ProgressLine line{};
     ExecutorOptions options;
     options.threads = threads;
+    options.leastSharedWork = {};
     options.progress = &line;
     auto executor = executorFor(maker, library, options);
     for (int64_t step = 1; step <= 2; ++step) {
@@ -107,6 +125,7 @@ TEST(ExecutorTest, loopsOfLoops) {
     test::TableLibrary library = testLibrary();
     ExecutorOptions options;
     options.threads = threads;
+    options.leastSharedWork = {};
     auto executor = executorFor(maker, library, options);
     ASSERT_TRUE(executor->runStep(0, {}));
     EXPECT_EQ(*floatsOf(*executor, total), 22);
@@ -124,12 +143,39 @@ TEST(ExecutorTest, helpersComeInEveryStep) {
   test::TableLibrary library = testLibrary();
   ExecutorOptions options;
   options.threads = 3;
+  options.leastSharedWork = {};
   auto executor = executorFor(maker, library, options);
   for (int step = 1; step <= 20; ++step) {
     numBegun = 0;
     ASSERT_TRUE(executor->runStep(0, test::scalarsOf(step)));
     for (int i = 0; i < 3; ++i)
       ASSERT_EQ(floatsOf(*executor, met)[i], 1) << "step " << step;
+  }
+}
+
+/// A step of less work than it costs to call helpers in: the tiles, which would wait for each other on several threads,
+/// find themselves alone.
+TEST(ExecutorTest, smallStepsStayOnTheCallingThread) {
+  PlanMaker maker;
+  ValueId out = maker.addValue("out", {4});
+  ChunkId chunk = maker.addChunk();
+  maker.addKernel(chunk, "thread", {out}, {}, 4);
+  maker.addAction(chunk);
+  test::TableLibrary library = testLibrary();
+  ExecutorOptions options;
+  options.threads = 2;
+  for (double flops : {0.0, 1e9}) {
+    maker.plan.tasks[0].flops = flops;
+    auto executor = executorFor(maker, library, options);
+    callingThread = std::this_thread::get_id();
+    for (int step = 1; step <= 20; ++step) {
+      hasHelper = flops == 0; // then nobody waits
+      ASSERT_TRUE(executor->runStep(0, test::scalarsOf(step)));
+      float elsewhere = 0;
+      for (int tile = 0; tile < 4; ++tile)
+        elsewhere += floatsOf(*executor, out)[tile];
+      ASSERT_EQ(elsewhere > 0, flops > 0) << "step " << step;
+    }
   }
 }
 
@@ -186,6 +232,7 @@ TEST(ExecutorTest, traceHasEveryTile) {
     StepTrace trace;
     ExecutorOptions options;
     options.threads = threads;
+    options.leastSharedWork = {};
     options.trace = &trace;
     auto executor = executorFor(maker, library, options);
     for (int step = 0; step < 3; ++step) {

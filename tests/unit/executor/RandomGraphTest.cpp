@@ -165,6 +165,7 @@ void compareWithInterpreter(uint32_t seed, uint32_t threads, bool isTraced) {
   StepTrace trace;
   ExecutorOptions options;
   options.threads = threads;
+  options.leastSharedWork = {};
   options.trace = isTraced ? &trace : nullptr;
   auto executor = Executor::create(random.plan(), {}, library, nullptr, options);
   ASSERT_TRUE(executor) << executor.status().message();

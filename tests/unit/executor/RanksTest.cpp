@@ -51,6 +51,7 @@ void runRanks(const plan::Plan &plan, uint32_t threads, const std::function<void
         ASSERT_EQ(transport.hostMemory() != nullptr, sharedBytes > 0);
         ExecutorOptions options;
         options.threads = threads;
+        options.leastSharedWork = {};
         auto executor = Executor::create(plan, plan.mesh.coordinatesOf(rank), library, &transport, options);
         ASSERT_TRUE(executor) << executor.status().message();
         body(**executor, rank);
@@ -235,6 +236,7 @@ TEST_P(RanksTest, deadlineNamesWhoWaitsForWhom) {
     ProgressLine line{};
     ExecutorOptions options;
     options.threads = GetParam();
+    options.leastSharedWork = {};
     options.timeout = std::chrono::milliseconds(100);
     options.progress = &line;
     auto executor = Executor::create(maker.plan, {0, 1, 0}, library, transports[1].get(), options);
@@ -276,6 +278,7 @@ TEST_P(RanksTest, lostPeerIsNamed) {
   test::TableLibrary library = testLibrary();
   ExecutorOptions options;
   options.threads = GetParam();
+  options.leastSharedWork = {};
   auto executor = Executor::create(maker.plan, {}, library, &transport, options);
   ASSERT_TRUE(executor) << executor.status().message();
   Status status = (*executor)->runStep(0, test::scalarsOf(3));

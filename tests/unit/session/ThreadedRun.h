@@ -58,6 +58,7 @@ struct ThreadedRun {
       ranks.emplace_back([&, rank] {
         ExecutorOptions options;
         options.threads = threads;
+        options.leastSharedWork = {};
         options.seed = 1;
         auto executor =
             Executor::create(plan, plan.mesh.coordinatesOf(rank), library, transports[size_t(rank)].get(), options);
