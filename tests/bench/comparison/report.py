@@ -18,37 +18,57 @@ def machine():
 
 
 def verdict(result):
-    if result["ratio"] >= result["aim"]:
+    """By the lower end of the interval."""
+    if result["low"] >= result["aim"]:
         return "aim reached"
-    return "reached" if result["ratio"] >= result["must"] else "MISSED"
+    return "reached" if result["low"] >= result["must"] else "MISSED"
 
 
-def time_text(microseconds):
-    if microseconds < 1000:
-        return f"{microseconds:.3g} µs"
-    return f"{microseconds / 1000:.3g} ms" if microseconds < 1e6 else f"{microseconds / 1e6:.3g} s"
+def figure_text(figure, unit):
+    if unit == "bytes":
+        return f"{figure / (1 << 20):.4g} MiB"
+    if figure < 1000:
+        return f"{figure:.3g} µs"
+    return f"{figure / 1000:.3g} ms" if figure < 1e6 else f"{figure / 1e6:.3g} s"
+
+
+def ratio_text(result):
+    return f"{result['ratio']:.2f}× ({result['low']:.2f}–{result['high']:.2f})"
+
+
+def share_text(result, figure):
+    """The share of the peak of a matrix product, where the row has its floating-point operations and the peak was measured."""
+    if "peak" not in result:
+        return ""
+    return f" ({result['work'] / (figure * 1e-6) / result['peak']:.0%} of peak)"
+
+
+def ours_text(result):
+    return figure_text(result["ours"], result["unit"]) + share_text(result, result["ours"])
+
+
+def theirs_text(result):
+    return figure_text(result["theirs"], result["unit"]) + share_text(result, result["theirs"])
 
 
 def line(result):
-    return (f"{result['name']}: DG {time_text(result['ours_us'])}, {result['peer']} {time_text(result['theirs_us'])}, "
-            f"{result['ratio']:.2f}× ({verdict(result)})")
+    return f"{result['name']}: DG {ours_text(result)}, {result['peer']} {theirs_text(result)}, {ratio_text(result)}: {verdict(result)}"
 
 
 def table(results):
     """Markdown."""
-    rows = ["| work | DG | peer | | ratio | must | aim | |", "|---|---|---|---|---|---|---|---|"]
+    rows = ["| work | DG | best peer | | ratio (95 %) | must | aim | |", "|---|---|---|---|---|---|---|---|"]
     for result in results:
-        rows.append(f"| {result['name']} | {time_text(result['ours_us'])} | {result['peer']} | "
-                    f"{time_text(result['theirs_us'])} | {result['ratio']:.2f}× | {result['must']}× | {result['aim']}× | "
-                    f"{verdict(result)} |")
+        rows.append(f"| {result['name']} | {ours_text(result)} | {result['peer']} | {theirs_text(result)} | {ratio_text(result)} | "
+                    f"{result['must']:.3g}× | {result['aim']:.3g}× | {verdict(result)} |")
     return "\n".join(rows)
 
 
 def picture(results):
-    """Ratios as bars on a logarithmic scale; a thin mark for what must be reached, a thick one for the aim."""
+    """Ratios as bars on a logarithmic scale; a thin mark for what must be reached, a thick one for the aim; the whisker is the 95 % interval."""
     left, width, height = 360, 520, 22
-    largest = max(max(result["ratio"], result["aim"]) for result in results)
-    smallest = min(min(result["ratio"] for result in results), 0.5)
+    largest = max(max(result["high"], result["aim"]) for result in results)
+    smallest = min(min(result["low"] for result in results), 0.5)
 
     def place(ratio):
         return left + width * math.log(ratio / smallest) / math.log(largest / smallest)
@@ -63,10 +83,12 @@ def picture(results):
                      f'{escape(result["peer"])}</text>')
         parts.append(f'<rect x="{left}" y="{top}" width="{place(result["ratio"]) - left:.1f}" height="{height - 6}" '
                      f'fill="{colour}"/>')
-        parts.append(f'<text x="{place(result["ratio"]) + 4:.1f}" y="{top + 13}">{result["ratio"]:.2f}×</text>')
+        parts.append(f'<text x="{place(max(result["ratio"], result["high"])) + 4:.1f}" y="{top + 13}">{result["ratio"]:.2f}×</text>')
+        parts.append(f'<line x1="{place(result["low"]):.1f}" x2="{place(result["high"]):.1f}" y1="{top + 8}" y2="{top + 8}" '
+                     'stroke="black" stroke-opacity="0.5"/>')
         for key, thickness in (("must", 1), ("aim", 3)):
             parts.append(f'<rect x="{place(result[key]):.1f}" y="{top - 2}" width="{thickness}" height="{height - 2}" '
                          'fill="black"/>')
     parts.append(f'<line x1="{place(1):.1f}" x2="{place(1):.1f}" y1="0" y2="{total - height}" stroke="grey"/>')
-    parts.append(f'<text x="{left}" y="{total - 8}">time of the peer / time of DG; marks: must be reached, aim</text></svg>')
+    parts.append(f'<text x="{left}" y="{total - 8}">figure of the best peer / figure of DG, with its 95 % interval; marks: must be reached, aim</text></svg>')
     return "\n".join(parts) + "\n"
