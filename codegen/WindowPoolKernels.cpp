@@ -154,8 +154,9 @@ LogicalResult emitAvgPoolGrad(KernelBuilder &k, Operation *op) {
   forEachPlaceOfImage(k, loops, numImages(pool.getGrad()), k.buffer(1),
                       [&](Value place, Value start, Value depth, Value row, Value column) {
                         Value share = k.loadScalar(k.buffer(0), place);
+                        Value places[] = {depth, row, column};
                         if (!pool.getSum())
-                          for (auto [dim, at] : llvm::enumerate(ArrayRef<Value>{depth, row, column}))
+                          for (auto [dim, at] : llvm::enumerate(places))
                             share = k.fdiv(share, loops.countTaps(unsigned(dim), at, includesPadding));
                         loops.forEachTap(depth, row, column, {}, [&](Value, Value at, ValueRange) -> Values {
                           Value to = k.add(start, at);

@@ -27,6 +27,12 @@ function(dg_add_tool name)
   endif()
 endfunction()
 
+# Time limits of tests are for a build without sanitizers.
+set(DG_TEST_PATIENCE 1)
+if(DG_SANITIZE)
+  set(DG_TEST_PATIENCE 5)
+endif()
+
 # dg_add_test(NAME sources... DEPS targets... LABELS labels... [TIMEOUT s] [MLIR]): a GoogleTest binary, one ctest per binary.
 function(dg_add_test name)
   cmake_parse_arguments(ARG "MLIR" "TIMEOUT" "DEPS;LABELS" ${ARGN})
@@ -41,7 +47,8 @@ function(dg_add_test name)
     set(ARG_TIMEOUT 120)
   endif()
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  math(EXPR limit "${ARG_TIMEOUT} * ${DG_TEST_PATIENCE}")
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${limit})
 endfunction()
 
 # dg_add_multirank_test(NAME RANKS n TIMEOUT s [LABELS labels...] COMMAND command...): a test of n processes. ctest counts it as n
@@ -52,5 +59,6 @@ function(dg_add_multirank_test name)
     message(FATAL_ERROR "dg_add_multirank_test(${name} …): RANKS, TIMEOUT and COMMAND are needed")
   endif()
   add_test(NAME ${name} COMMAND ${ARG_COMMAND})
-  set_tests_properties(${name} PROPERTIES PROCESSORS ${ARG_RANKS} TIMEOUT ${ARG_TIMEOUT} LABELS "multirank;${ARG_LABELS}")
+  math(EXPR limit "${ARG_TIMEOUT} * ${DG_TEST_PATIENCE}")
+  set_tests_properties(${name} PROPERTIES PROCESSORS ${ARG_RANKS} TIMEOUT ${limit} LABELS "multirank;${ARG_LABELS}")
 endfunction()
