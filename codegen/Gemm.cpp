@@ -320,8 +320,8 @@ private:
         k.store(total, result.buffer, place(row, vector), vectors[vector]);
       }
     };
-    if (blocking.depth == blocking.k)
-      return store(false);
+    if (blocking.depth == blocking.k || blocking.addsToResult)
+      return store(blocking.addsToResult);
     k.ifElse(
         k.isEqual(sliceFrom, k.index(0)), {},
         [&] {

@@ -28,17 +28,18 @@ struct GemmBlocking {
   int64_t depth; ///< of one slice of k
   int64_t rowPanelsPerBlock, columnPanelsPerBlock, rowBlocks, columnBlocks;
   bool packsLeft, packsRight;
+  bool addsToResult = false; ///< c += a · b
 
   /// `left` and `right` need their strides only. Blocks are of about `blockFlops`.
   static GemmBlocking choose(const Target &target, int64_t m, int64_t n, int64_t k, const MatrixRef &left,
                              const MatrixRef &right, double blockFlops);
-  /// One block with b read in place.
+  /// One block with a and b read in place; b is not turned.
   static GemmBlocking whole(const Target &target, int64_t m, int64_t n, int64_t k, const MatrixRef &left,
                             const MatrixRef &right);
   int64_t numBlocks() const { return rowBlocks * columnBlocks; }
 };
 
-/// Emits one block: `result`, whose columnStride is 1, is overwritten.
+/// Emits one block: `result`, whose columnStride is 1, is overwritten or added to.
 void emitGemmBlock(KernelBuilder &kernel, const GemmBlocking &blocking, const MatrixRef &left, const MatrixRef &right,
                    const MatrixRef &result, Value rowBlock, Value columnBlock);
 

@@ -223,6 +223,16 @@ void KernelBuilder::store(Value value, Value buffer, Value at, Lanes lanes) {
     create<vector::StoreOp>(value, buffer, at);
 }
 
+Value KernelBuilder::lanesUpTo(Value last, Value at, Lanes lanes) {
+  SmallVector<int32_t> numbers;
+  for (int32_t i = 0; i < lanes.width; ++i)
+    numbers.push_back(i);
+  Value places = create<arith::ConstantOp>(
+      DenseElementsAttr::get(vectorOf(lanes.width, getI32Type()), ArrayRef<int32_t>(numbers)));
+  Value distance = create<arith::IndexCastOp>(getI32Type(), sub(last, at));
+  return create<arith::CmpIOp>(arith::CmpIPredicate::sle, places, splat(distance, lanes.width));
+}
+
 void KernelBuilder::prefetch(Value buffer, Value at) {
   create<memref::PrefetchOp>(buffer, ValueRange{at}, /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
 }

@@ -126,6 +126,8 @@ public:
   /// `value` where the lanes are active, `other` elsewhere.
   Value mask(Value value, Lanes lanes, double other);
   Value laneMask(Lanes lanes);
+  /// True in the lanes at or before place `last` of a vector that starts at place `at`.
+  Value lanesUpTo(Value last, Value at, Lanes lanes);
 
   // Floating point, scalars or vectors of one type; fused multiply-add is allowed.
   Value fadd(Value a, Value b);

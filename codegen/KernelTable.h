@@ -40,5 +40,6 @@ void addStatisticsKernels(KernelTable &table);
 void addIndexingKernels(KernelTable &table);
 void addGatherKernels(KernelTable &table);
 void addResampleKernels(KernelTable &table);
+void addAttentionKernels(KernelTable &table);
 
 } // namespace dg::codegen

@@ -23,17 +23,6 @@ void loopRows(KernelBuilder &k, Operation *op, llvm::function_ref<void(Value row
                       [&](Value row) { body(row, k.mul(row, columns), columns); });
 }
 
-/// True in the lanes at or before column `last` of a vector that starts at column `at`.
-Value lanesUpTo(KernelBuilder &k, Value last, Value at, Lanes lanes) {
-  SmallVector<int32_t> numbers;
-  for (int32_t i = 0; i < lanes.width; ++i)
-    numbers.push_back(i);
-  Value columns = k.create<arith::ConstantOp>(
-      DenseElementsAttr::get(k.vectorOf(lanes.width, k.getI32Type()), ArrayRef<int32_t>(numbers)));
-  Value distance = k.create<arith::IndexCastOp>(k.getI32Type(), k.sub(last, at));
-  return k.create<arith::CmpIOp>(arith::CmpIPredicate::sle, columns, k.splat(distance, lanes.width));
-}
-
 LogicalResult emitSoftmax(KernelBuilder &k, Operation *op) {
   auto softmax = cast<ir::SoftmaxOp>(op);
   double scale = softmax.getScale().convertToDouble();
@@ -52,7 +41,7 @@ LogicalResult emitSoftmax(KernelBuilder &k, Operation *op) {
     auto element = [&](Value at, Lanes lanes) {
       Value x = k.scale(k.load(k.buffer(0), k.add(start, at), lanes), scale);
       return causal
-                 ? k.select(lanesUpTo(k, token, at, lanes), x, k.constant(-std::numeric_limits<double>::infinity(), x))
+                 ? k.select(k.lanesUpTo(token, at, lanes), x, k.constant(-std::numeric_limits<double>::infinity(), x))
                  : x;
     };
     Value largest = k.fold(Fold::max, end, columns, element);

@@ -84,6 +84,14 @@ SmallVector<Value> AttentionOp::decompose(OpBuilder &builder) {
   int64_t batch = tensorOf(getQuery()).getDimSize(0), tokens = tensorOf(getQuery()).getDimSize(1),
           seen = tensorOf(getKey()).getDimSize(1), headWidth = tensorOf(getQuery()).getDimSize(2) / heads,
           valueWidth = tensorOf(getValue()).getDimSize(2) / kvHeads;
+  double scale = getScale() ? getScale()->convertToDouble() : 1 / std::sqrt(double(headWidth));
+  // The softmax masks what lies above the diagonal by itself.
+  bool isPlainCausal = getCausal() && tokens == seen && getOffset().value_or(0) == 0 && !getWindow();
+  if (!getMask() && (isPlainCausal || !getCausal()) && group == 1 && headWidth == valueWidth && headWidth > 0)
+    return {builder
+                .create<BlockAttentionOp>(loc, getQuery(), getKey(), getValue(), headWidth, APFloat(scale),
+                                          isPlainCausal, PlaceAttr())
+                .getResult()};
   const int64_t headsFirst[] = {0, 2, 1, 3}; // its own inverse
   auto splitHeads = [&](Value value, int64_t count, int64_t width) -> Value {
     auto type = tensorOf(value);
@@ -97,9 +105,6 @@ SmallVector<Value> AttentionOp::decompose(OpBuilder &builder) {
       builder.create<MatmulOp>(loc, query, key, /*transpose_lhs=*/false, /*transpose_rhs=*/true, PlaceAttr());
   scores = buildReshape(builder, loc, scores, {batch, heads, tokens, seen});
 
-  double scale = getScale() ? getScale()->convertToDouble() : 1 / std::sqrt(double(headWidth));
-  // The softmax masks what lies above the diagonal by itself.
-  bool isPlainCausal = getCausal() && tokens == seen && getOffset().value_or(0) == 0 && !getWindow();
   SmallVector<Value> masks;
   if (Value mask = getMask()) {
     if (tensorOf(mask).getElementType().isInteger(1)) {

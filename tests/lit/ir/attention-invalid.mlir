@@ -46,3 +46,35 @@ dg.graph @forward(%q: tensor<2x5x8xf32>, %c: tensor<5x3xf32>) {
   %y = dg.rotary %q, %c, %c {heads = 2}
   dg.return %y
 }
+
+// -----
+
+dg.graph @forward(%q: tensor<2x5x8xf32>, %k: tensor<2x5x6xf32>) {
+  // expected-error@+1 {{'dg.block_attention' op has query 'tensor<2x5x8xf32>', key 'tensor<2x5x6xf32>' and value 'tensor<2x5x6xf32>', expected [batch, tokens, width] with equal batch and width, key and value alike}}
+  %y, %l = dg.block_attention %q, %k, %k {head_width = 2, scale = 0.5}
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%q: tensor<2x5x8xf32>) {
+  // expected-error@+1 {{'dg.block_attention' op cuts a width of 8 into heads of 3, expected a number that divides the width}}
+  %y, %l = dg.block_attention %q, %q, %q {head_width = 3, scale = 0.5}
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%q: tensor<2x5x8xf32>, %k: tensor<2x6x8xf32>) {
+  // expected-error@+1 {{'dg.block_attention' op is causal with 5 tokens of query and 6 of key, expected equally many}}
+  %y, %l = dg.block_attention %q, %k, %k {head_width = 4, scale = 0.5, causal}
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%q: tensor<2x5x8xf32>, %l: tensor<2x5x3xf32>) {
+  // expected-error@+1 {{'dg.block_attention_grad' op has gradient 'tensor<2x5x8xf32>', logsumexp 'tensor<2x5x3xf32>' and row sums 'tensor<2x5x3xf32>', expected 'tensor<2x5x8xf32>' and twice 'tensor<2x5x2xf32>'}}
+  %a, %b, %c = dg.block_attention_grad %q, %q, %q, %q, %l, %l {head_width = 4, scale = 0.5}
+  dg.return %a
+}

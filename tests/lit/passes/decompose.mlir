@@ -33,15 +33,21 @@ dg.graph @convolution(%x: tensor<2x1x6x6xf32>, %k: tensor<4x1x3x3xf32>, %b: tens
   dg.return %c, %d : (tensor<2x4x2x2xf32>, tensor<2x4x4x4xf32>) -> ()
 }
 
-// Heads move in front of tokens; scores are scaled by 1/√16 for a width of 32 in 2 heads.
+// Without a mask, and with a key for each query head, attention goes in blocks; scores are scaled by 1/√16 for a width of
+// 32 in 2 heads. Where heads share a key they move in front of tokens.
 // CHECK-LABEL: dg.graph @attention(
-dg.graph @attention(%q: tensor<3x5x32xf32>) typed {
-  // CHECK-COUNT-3: dg.transpose {{.*}}permutation = array<i64: 0, 2, 1, 3>{{.*}} -> tensor<3x2x5x16xf32>
-  // CHECK: %[[SCORES:.+]] = dg.matmul {{.*}}transpose_rhs{{.*}} -> tensor<3x2x5x5xf32>
-  // CHECK: %[[WEIGHTS:.+]] = dg.softmax %[[SCORES]] {causal, place = #dg.place<label = "a">, scale = 2.500000e-01 : f64}
-  // CHECK: %[[MIXED:.+]] = dg.matmul %[[WEIGHTS]]
-  // CHECK: %[[JOINED:.+]] = dg.transpose %[[MIXED]]
-  // CHECK: dg.reshape %[[JOINED]] {{.*}} -> tensor<3x5x32xf32>
+dg.graph @attention(%q: tensor<3x5x32xf32>, %k: tensor<3x5x16xf32>) typed {
+  // CHECK: dg.block_attention %{{.+}}, %{{.+}}, %{{.+}} {causal, head_width = 16 : i64, place = #dg.place<label = "a">, scale = 2.500000e-01 : f64}
   %a = dg.attention %q, %q, %q {heads = 2, causal} : (tensor<3x5x32xf32>, tensor<3x5x32xf32>, tensor<3x5x32xf32>) -> tensor<3x5x32xf32>
-  dg.return %a : (tensor<3x5x32xf32>) -> ()
+  // CHECK-COUNT-3: dg.transpose {{.*}}permutation = array<i64: 0, 2, 1, 3>
+  // CHECK: %[[PRODUCTS:.+]] = dg.matmul {{.*}}transpose_rhs{{.*}} -> tensor<3x1x10x5xf32>
+  // CHECK: %[[SCORES:.+]] = dg.reshape %[[PRODUCTS]] {{.*}} -> tensor<3x2x5x5xf32>
+  // CHECK: %[[SOFTMAX:.+]] = dg.softmax %[[SCORES]] {causal, place = #dg.place<label = "g">, scale = 2.500000e-01 : f64}
+  // CHECK: %[[WEIGHTS:.+]] = dg.reshape %[[SOFTMAX]]
+  // CHECK: %[[MIXED:.+]] = dg.matmul %[[WEIGHTS]]
+  // CHECK: %[[SPLIT:.+]] = dg.reshape %[[MIXED]]
+  // CHECK: %[[JOINED:.+]] = dg.transpose %[[SPLIT]]
+  // CHECK: dg.reshape %[[JOINED]] {{.*}} -> tensor<3x5x32xf32>
+  %g = dg.attention %q, %k, %k {heads = 2, kv_heads = 1, causal} : (tensor<3x5x32xf32>, tensor<3x5x16xf32>, tensor<3x5x16xf32>) -> tensor<3x5x32xf32>
+  dg.return %a, %g : (tensor<3x5x32xf32>, tensor<3x5x32xf32>) -> ()
 }
