@@ -141,6 +141,26 @@ public:
     }
     return numbers;
   }
+  /// [[x, y], …] with rising positive x and positive y.
+  KernelCurve getCurve(const char *key) {
+    const json *value = find(key);
+    KernelCurve curve;
+    for (const json &point : value && value->is_array() ? *value : json::array()) {
+      bool isPoint = point.is_array() && point.size() == 2 && point[0].is_number() && point[1].is_number();
+      if (isPoint)
+        curve.push_back({point[0].get<double>(), point[1].get<double>()});
+      isPoint = isPoint && curve.back().first > (curve.size() > 1 ? curve[curve.size() - 2].first : 0) &&
+                curve.back().second > 0;
+      if (!isPoint) {
+        fail(keyPath(key), point, "a pair of positive numbers, the first larger than that of the pair before");
+        return {};
+      }
+    }
+    if (value && curve.empty())
+      fail(keyPath(key), *value, "a list of pairs [roofline us, measured us]");
+    return curve;
+  }
+  bool has(const char *key) const { return object.is_object() && object.contains(key); }
   std::vector<std::string> keys() const {
     std::vector<std::string> names;
     for (const auto &[key, value] : object.items())
@@ -205,6 +225,11 @@ void readDevice(ObjectReader &reader, Device &device) {
   if (device.efficiency > 1)
     reader.fail(reader.keyPath("efficiency"), device.efficiency, "a share of the peak, at most 1");
   device.launchUs = reader.getNumber("launch_us", 0, false);
+  if (reader.has("kernels"))
+    reader.getObject("kernels", [&](ObjectReader &kernels) {
+      for (const std::string &key : kernels.keys())
+        device.kernels[key] = kernels.getCurve(key.c_str());
+    });
 }
 
 void readLink(ObjectReader &reader, Link &link) {
@@ -268,6 +293,8 @@ Result<Cluster> parseCluster(const std::string &text, const std::string &where) 
   if (!cluster.deviceSpeeds.empty() && cluster.deviceSpeeds.size() != cluster.numDevices())
     reader.fail("device_speeds", document["device_speeds"],
                 fmt::format("one number for each of the {} devices", cluster.numDevices()));
+  if (reader.has("cores_per_node"))
+    cluster.coresPerNode = uint32_t(reader.getCount("cores_per_node", 1 << 16));
   DG_RETURN_IF_ERROR(reader.finish());
   return cluster;
 }
@@ -288,8 +315,12 @@ std::string toJson(const Cluster &cluster) {
                         {"efficiency", cluster.device.efficiency},
                         {"launch_us", cluster.device.launchUs}};
   document["links"] = {{"intra_node", linkToJson(cluster.intraNode)}, {"inter_node", linkToJson(cluster.interNode)}};
+  for (const auto &[op, curve] : cluster.device.kernels)
+    document["device"]["kernels"][op] = curve;
   if (!cluster.deviceSpeeds.empty())
     document["device_speeds"] = cluster.deviceSpeeds;
+  if (cluster.coresPerNode > 0)
+    document["cores_per_node"] = cluster.coresPerNode;
   return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

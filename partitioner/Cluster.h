@@ -10,9 +10,14 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace dg::partitioner {
+
+/// Kernels of one kind of op as measured: what the roofline says of their flops and bytes, and the time they took, both
+/// in microseconds; rising.
+using KernelCurve = std::vector<std::pair<double, double>>;
 
 /// What one rank computes with.
 struct Device {
@@ -20,8 +25,9 @@ struct Device {
   std::map<plan::DType, double> flopsPerSecond; ///< peak; a type that is missing runs at the rate of f32
   uint64_t memoryBytes = 0;
   double memoryBytesPerSecond = 0;
-  double efficiency = 1; ///< share of the peak that a large kernel reaches, in (0, 1]
-  double launchUs = 0;   ///< fixed cost of a kernel
+  double efficiency = 1;                           ///< share of the peak that a large kernel reaches, in (0, 1]
+  double launchUs = 0;                             ///< fixed cost of a kernel
+  std::map<std::string, KernelCurve> kernels = {}; ///< by op ("dg.matmul"); what is missing runs by the roofline
 };
 
 /// One direction between two devices.
@@ -38,6 +44,7 @@ struct Cluster {
   Link intraNode, interNode;
   /// How many times as fast as `device` each device computes, by rank; empty: all are equal.
   std::vector<double> deviceSpeeds = {};
+  uint32_t coresPerNode = 0; ///< that the devices of a node share, where they are fewer than devices; 0: one for each
   double speedOf(int64_t rank) const { return deviceSpeeds.empty() ? 1 : deviceSpeeds[size_t(rank)]; }
   uint64_t numDevices() const { return uint64_t(numNodes) * devicesPerNode; }
   bool isSameNode(int64_t rankA, int64_t rankB) const { return rankA / devicesPerNode == rankB / devicesPerNode; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <cmath>
 
 namespace dg::partitioner {
 
@@ -26,13 +27,28 @@ const char *nameOf(Algorithm algorithm) {
   return "unknown";
 }
 
-double CostModel::kernelUs(double flops, double bytes, plan::DType type) const {
+static double readCurve(const KernelCurve &curve, double x) {
+  auto above = std::lower_bound(curve.begin(), curve.end(), std::pair(x, 0.0));
+  if (above == curve.begin())
+    return above->second * x / above->first;
+  auto below = std::prev(above);
+  if (above == curve.end())
+    return below->second * x / below->first;
+  double share = std::log(x / below->first) / std::log(above->first / below->first);
+  return below->second * std::pow(above->second / below->second, share);
+}
+
+double CostModel::kernelUs(double flops, double bytes, plan::DType type, const std::string &op) const {
   if (flops <= 0 && bytes <= 0)
     return 0;
   const Device &device = machines.device;
   auto rate = device.flopsPerSecond.find(type);
   if (rate == device.flopsPerSecond.end())
     rate = device.flopsPerSecond.find(plan::DType::f32);
+  if (auto curve = device.kernels.find(op); curve != device.kernels.end()) {
+    double roofUs = std::max(flops / rate->second, bytes / device.memoryBytesPerSecond) * 1e6;
+    return std::max(device.launchUs, readCurve(curve->second, roofUs));
+  }
   double computeS = flops / (rate->second * device.efficiency);
   return std::max(computeS, bytes / device.memoryBytesPerSecond) * 1e6 + device.launchUs;
 }

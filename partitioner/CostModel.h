@@ -35,8 +35,10 @@ public:
   explicit CostModel(Cluster cluster) : machines(std::move(cluster)) {}
   const Cluster &cluster() const { return machines; }
 
-  /// max(flops / (peak · efficiency), bytes / memory bandwidth) + launch. Free work (no flops, no bytes) takes 0.
-  double kernelUs(double flops, double bytes, plan::DType type) const;
+  /// max(flops / (peak · efficiency), bytes / memory bandwidth) + launch. Free work (no flops, no bytes) takes 0. Where
+  /// the device has a curve for the op it is read instead: between two points straight in logarithms, outside of them
+  /// in proportion, and never less than a launch.
+  double kernelUs(double flops, double bytes, plan::DType type, const std::string &op = "") const;
   /// One message: latency + bytes / bandwidth of the link between the two ranks.
   double transferUs(double bytes, int64_t fromRank, int64_t toRank) const;
   /// `kind` is allReduce, allGather, reduceScatter or broadcast; `bytes` is the size of the whole tensor (the input of

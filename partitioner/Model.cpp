@@ -33,6 +33,21 @@ std::vector<uint32_t> findSegments(const Model &model) {
   return bounds;
 }
 
+std::vector<uint32_t> findStagePlaces(const Model &model) {
+  const size_t n = model.ops.size();
+  std::vector<int64_t> leastBehind(n + 1, INT64_MAX);
+  for (size_t op = n; op-- > 0;)
+    leastBehind[op] = std::min(leastBehind[op + 1], model.ops[op].origin < 0 ? INT64_MAX : model.ops[op].origin);
+  std::vector<uint32_t> places;
+  int64_t largestBefore = -1;
+  for (uint32_t p = 1; p < n; ++p) {
+    largestBefore = std::max(largestBefore, model.ops[p - 1].origin);
+    if (largestBefore < leastBehind[p])
+      places.push_back(p);
+  }
+  return places;
+}
+
 namespace {
 
 void writeWork(fmt::memory_buffer &text, const Work &work) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dg::partitioner {
@@ -21,7 +22,10 @@ struct Work {
   double matrixFlops = 0; ///< of products and convolutions
   double bytes = 0;       ///< read and written by kernels, chains of elementwise ops counted as one kernel
   uint32_t numKernels = 0;
+  std::string op = {}; ///< of the kernel with most work, "dg.matmul"
   Work &operator+=(const Work &other) {
+    if (std::pair(flops, bytes) < std::pair(other.flops, other.bytes))
+      op = other.op;
     flops += other.flops;
     matrixFlops += other.matrixFlops;
     bytes += other.bytes;
@@ -44,6 +48,7 @@ struct ModelValue {
 struct ModelUse {
   uint32_t value = 0;
   std::vector<int32_t> factors;
+  uint32_t operand = 0; ///< its number among all operands of the op, parameters included
 };
 
 /// A parameter that this op is the first to read.
@@ -51,6 +56,7 @@ struct ModelParameter {
   std::string name;
   double elements = 0;
   std::vector<int32_t> factors; ///< as in ModelUse, of the op that reads it
+  uint32_t operand = 0;
 };
 
 /// A forward op, its gradients and the update of its parameters: what is placed and cut as one.
@@ -58,7 +64,9 @@ struct ModelOp {
   std::string name, kind, source;   ///< "b3_q/matmul", "dg.matmul", "gpt.mlir:12:5"
   std::vector<int64_t> factorSizes; ///< of the sharding rule
   std::vector<uint8_t> isCuttable;  ///< per factor: may be cut over the tensor axis
+  int64_t origin = -1;              ///< the author's op that it is a part of; those parts stay on one stage
   int32_t pinnedChoice = notPinned; ///< a user's wish: the factor to cut, or -1 to cut none
+  int32_t pinnedStage = notPinned;  ///< a user's wish
   bool isPerSample = true;          ///< the work shrinks with the samples
   bool isView = false;              ///< linear in its one operand: summands of a gradient may pass through it
   std::vector<ModelUse> operands, results;
@@ -81,6 +89,9 @@ struct Model {
 /// before it was made by op p-1 alone. Always holds 0 and the number of ops. Between two of them lies a segment; a
 /// transformer has two for each layer. O(uses).
 std::vector<uint32_t> findSegments(const Model &model);
+
+/// The positions, in order, where a pipeline stage may begin besides 0: no author's op has parts on both sides.
+std::vector<uint32_t> findStagePlaces(const Model &model);
 
 /// A number for each segment, equal where the segments are the same work with the same rule at the same distances, so
 /// that what is found out about one holds for all. Exact: texts are compared, not hashes.

@@ -58,36 +58,41 @@ double OpCosts::workUs(const Work &work, double flopsShare, double bytesShare) c
   if (work.flops <= 0 && work.bytes <= 0)
     return 0;
   double launches = (double(work.numKernels) - 1) * costs.cluster().device.launchUs; // kernelUs counts one
-  return costs.kernelUs(work.flops * flopsShare, work.bytes * bytesShare, how.precision) + launches;
+  return costs.kernelUs(work.flops * flopsShare, work.bytes * bytesShare, how.precision, work.op) + launches;
 }
 
 OpCost OpCosts::of(uint32_t index, int32_t choice) const {
   const ModelOp &op = source.ops[index];
   const double ways = choice < 0 ? 1 : how.tensor;
   const double samples = op.isPerSample ? how.rows / double(source.numSamples) : 1;
-  // Bytes shrink with the operands and results that hold the factor; gradients move the same tensors.
+  // Bytes shrink with the samples and with the operands and results that hold the factor; gradients move the same
+  // tensors.
   double whole = 0, local = 0;
   OpCost cost;
-  auto count = [&](double bytes, const std::vector<int32_t> &factors) {
+  const double element = double(plan::sizeOf(how.precision));
+  auto count = [&](double wholeBytes, double bytes, const std::vector<int32_t> &factors) {
     double share = choice >= 0 && dimOf(factors, choice) >= 0 ? bytes / ways : bytes;
-    whole += bytes;
+    whole += wholeBytes;
     local += share;
     return share;
   };
-  for (const ModelUse &use : op.operands)
-    count(bytesOf(source.values[use.value]), use.factors);
-  for (const ModelUse &use : op.results) {
+  auto countValue = [&](const ModelUse &use) {
     const ModelValue &value = source.values[use.value];
-    double share = count(bytesOf(value), use.factors);
+    return count(value.elements * (value.isFloat ? element : 4), bytesOf(value), use.factors);
+  };
+  for (const ModelUse &use : op.operands)
+    countValue(use);
+  for (const ModelUse &use : op.results) {
+    double share = countValue(use);
     cost.resultBytes += share;
-    if (value.isSaved)
+    if (source.values[use.value].isSaved)
       cost.savedBytes += share;
   }
   for (const ModelParameter &parameter : op.parameters)
-    cost.parameterElements += count(parameter.elements * double(plan::sizeOf(how.precision)), parameter.factors) /
-                              double(plan::sizeOf(how.precision));
-  // Work is given in f32 bytes of the whole batch.
-  const double bytesShare = (whole > 0 ? local / whole : 1) * samples * double(plan::sizeOf(how.precision)) / 4;
+    cost.parameterElements +=
+        count(parameter.elements * element, parameter.elements * element, parameter.factors) / element;
+  // Work is given in f32 bytes of the whole batch; parameters do not shrink with the samples.
+  const double bytesShare = (whole > 0 ? local / whole : samples) * element / 4;
   const double flopsShare = samples / ways;
   cost.forwardUs = workUs(op.forward, flopsShare, bytesShare);
   cost.inputGradientUs = workUs(op.inputGradient, flopsShare, bytesShare);

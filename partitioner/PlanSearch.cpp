@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/PlanSearch.h"
 
+#include "partitioner/Configurations.h"
+#include "partitioner/Conflict.h"
+#include "partitioner/LeastMemory.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -15,6 +19,8 @@ constexpr double impossible = std::numeric_limits<double>::infinity();
 /// Models up to this size get their shardings refined op by op against the step itself.
 constexpr size_t maxOpsRefined = 48;
 constexpr int maxRefinements = 6;
+/// Up to this size also two ops at a time, where memory binds.
+constexpr size_t maxOpsPaired = 12;
 /// Configurations times ops that are searched, and configurations that are searched whatever the ops.
 constexpr size_t maxExpandedOps = 800'000, leastExpanded = 12;
 /// Where memory binds, so many of the plans found at different prices are refined.
@@ -26,14 +32,6 @@ struct DivisionFacts {
   double leastParameters = 0; ///< elements of one tensor rank, if every op is cut as small as it can be
 };
 
-/// Weight gradients of zero-bubble schedules come late and need what was saved; inference has nothing to recompute.
-Recompute allowedRecompute(const Model &model, const Configuration &how, Recompute wanted) {
-  bool isZeroBubble = how.schedule == PipelineKind::zeroBubbleH1 || how.schedule == PipelineKind::zeroBubbleV;
-  if (!model.isTraining || (isZeroBubble && wanted == Recompute::automatic))
-    return Recompute::none;
-  return wanted;
-}
-
 class Searcher {
 public:
   Searcher(const Model &model, const CostModel &costs, const SearchOptions &options)
@@ -43,7 +41,8 @@ public:
   Result<SearchResult> run() {
     auto start = std::chrono::steady_clock::now();
     auto secondsSince = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-    DG_RETURN_IF_ERROR(enumerate());
+    for (const Configuration &configuration : listConfigurations(model, options, shardings.kinds().size()))
+      add(configuration);
     std::sort(candidates.begin(), candidates.end(), [](const Candidate &a, const Candidate &b) {
       return std::tie(a.boundUs, a.order) < std::tie(b.boundUs, b.order);
     });
@@ -88,7 +87,7 @@ public:
         bestOfMesh[mesh] = std::move(*found);
     }
     if (bestUs == impossible)
-      return tooLarge();
+      return Status::error(ErrorKind::usage, "there is no plan");
     // A few meshes that lost without being searched, so that a reader sees by how much.
     for (const Candidate &candidate : candidates) {
       bool isLate = options.seconds > 0 && secondsSince() > options.seconds;
@@ -124,110 +123,12 @@ private:
     size_t order = 0; ///< of equal bounds the first that was made
   };
 
-  Status enumerate() {
-    const uint32_t n = options.numRanks;
-    if (n == 0 || n > costs.cluster().numDevices())
-      return Status::error(ErrorKind::usage,
-                           "{} ranks were asked for, but cluster '{}' has {} devices ({} nodes of {}): use fewer ranks "
-                           "or more nodes",
-                           n, costs.cluster().name, costs.cluster().numDevices(), costs.cluster().numNodes,
-                           costs.cluster().devicesPerNode);
-    bool hasMesh = false;
-    for (uint32_t tensor = 1; tensor <= n; ++tensor) {
-      if (n % tensor != 0 || (options.tensor && tensor != options.tensor))
-        continue;
-      for (uint32_t pipe = 1; pipe <= n / tensor; ++pipe) {
-        if (n / tensor % pipe != 0 || (options.pipe && pipe != options.pipe))
-          continue;
-        uint32_t data = n / tensor / pipe;
-        if (options.data && data != options.data)
-          continue;
-        hasMesh = true;
-        if (pipe <= model.ops.size() && int64_t(data) <= model.numSamples && isCuttable(tensor))
-          addMesh(data, tensor, pipe);
-      }
-    }
-    if (!hasMesh)
-      return Status::error(ErrorKind::usage,
-                           "no mesh of {} ranks has data={}, tensor={}, pipe={} (0: any): make the product of the axes "
-                           "the number of ranks",
-                           n, options.data, options.tensor, options.pipe);
-    if (candidates.empty() && shortfallBytes > 0 && shortfallBytes < impossible)
-      return tooLarge();
-    if (candidates.empty())
-      return Status::error(ErrorKind::usage,
-                           "none of the meshes of {} ranks suits the model ({} samples, {} ops{}): use fewer ranks, a "
-                           "larger batch or other axes",
-                           n, model.numSamples, model.ops.size(),
-                           options.microbatches ? fmt::format(", {} micro-batches", options.microbatches) : "");
-    return Status::ok();
-  }
-
-  /// Some op can be cut so many ways.
-  bool isCuttable(uint32_t tensor) const {
-    return tensor == 1 || std::any_of(model.ops.begin(), model.ops.end(), [&](const ModelOp &op) {
-             return !op.parameters.empty() && choicesOf(op, tensor).back() >= 0;
-           });
-  }
-
-  void addMesh(uint32_t data, uint32_t tensor, uint32_t pipe) {
-    const int64_t perRank = (model.numSamples + data - 1) / data;
-    double lastRows = -1;
-    for (int64_t m = 1; m <= perRank && m <= options.maxMicrobatches; ++m) {
-      if (options.microbatches && m != options.microbatches)
-        continue;
-      Configuration configuration;
-      configuration.data = data;
-      configuration.tensor = tensor;
-      configuration.pipe = pipe;
-      configuration.microbatches = uint32_t(m);
-      configuration.precision = options.precision;
-      // Of several numbers with equally many rows the smallest wastes least.
-      double rows = rowsOf(model.numSamples, configuration);
-      if (rows == lastRows || (!options.microbatches && !isRoundNumber(rows, perRank)))
-        continue;
-      lastRows = rows;
-      addSchedules(configuration);
-    }
-  }
-
-  /// With many samples only those numbers of rows are tried that divide them, and small ones.
-  static bool isRoundNumber(double rows, int64_t perRank) {
-    return perRank <= 64 || rows <= 8 || perRank % int64_t(rows) == 0;
-  }
-
-  void addSchedules(Configuration configuration) {
-    for (PipelineKind kind : options.schedules) {
-      if (configuration.pipe == 1 && kind != options.schedules.front())
-        continue; // they differ only in a pipeline
-      configuration.schedule = kind;
-      std::vector<uint32_t> chunks = {1};
-      if (kind == PipelineKind::interleaved) {
-        if (configuration.microbatches % configuration.pipe != 0 && configuration.pipe > 1)
-          continue;
-        chunks = options.chunksPerRank ? std::vector<uint32_t>{options.chunksPerRank} : std::vector<uint32_t>{2, 3, 4};
-      }
-      for (uint32_t count : chunks) {
-        configuration.chunksPerRank = configuration.pipe == 1 ? 1 : count;
-        if (uint64_t(configuration.chunksPerRank) * configuration.pipe > shardings.kinds().size())
-          continue;
-        for (uint32_t zero : options.zero) {
-          if (zero > 0 && configuration.data == 1 && options.zero.size() > 1)
-            continue;
-          configuration.zero = zero;
-          add(configuration);
-        }
-      }
-    }
-  }
-
   void add(const Configuration &configuration) {
     const DivisionFacts &facts = factsOf(configuration);
     StepModel step(model, costs, configuration);
     const double p = configuration.pipe;
     // Together the stages need at least this much.
     double leastBytes = facts.leastParameters * step.bytesPerParameter();
-    shortfallBytes = std::min(shortfallBytes, leastBytes / p - memoryBytes);
     if (leastBytes > p * memoryBytes)
       return;
     double sends = configuration.pipe > 1 ? (p - 1) * leastSendUs() : 0;
@@ -244,9 +145,9 @@ private:
     // Cuts inside of segments are only looked at where there are few ops; then the times are those of single ops.
     std::vector<std::pair<double, double>> segmentUs;
     StepTable byOp = StepTable::least(opCosts, shardings.bounds(), {});
-    std::vector<uint32_t> starts = stageStarts(byOp, shardings.bounds(), how.pipe);
+    StageStarts starts = stageStarts(model, byOp, shardings.bounds(), how.pipe);
     bool isBySegment = how.pipe == 1 || std::includes(shardings.bounds().begin(), shardings.bounds().end(),
-                                                      starts.begin(), starts.end());
+                                                      starts.positions.begin(), starts.positions.end());
     if (isBySegment) {
       std::vector<double> plain = shardings.boundSegments(opCosts, {1, 0, 0}),
                           recomputed = shardings.boundSegments(opCosts, {2, 0, 0});
@@ -297,52 +198,72 @@ private:
     return found->second;
   }
 
-  Status tooLarge() const {
-    std::string shortBy =
-        shortfallBytes > 0 && shortfallBytes < impossible
-            ? fmt::format("the parameters alone need {:.2f} GiB more on each", shortfallBytes / 0x1p30)
-            : "parameters fit, but not together with what the backward pass keeps";
-    return Status::error(ErrorKind::usage,
-                         "no plan for {} ranks fits into {:.2f} GiB a rank: {}; give more ranks, more --memory, a "
-                         "smaller batch or more micro-batches",
-                         options.numRanks, memoryBytes / 0x1p30, shortBy);
-  }
-
   const Model &model;
   const CostModel &costs;
   const SearchOptions &options;
   ShardingSearch shardings;
   double memoryBytes;
-  double shortfallBytes = impossible;
   std::vector<Candidate> candidates;
   std::map<std::pair<uint32_t, double>, DivisionFacts> facts; ///< by tensor ranks and rows
   std::map<uint32_t, double> leastParameters;
 };
 
-/// Tries every other choice of every op against the step itself, until nothing gets better.
-void refine(SearchedPlan &best, const OpCosts &opCosts, const StepModel &step, const ShardingSearch &shardings,
-            const StageOptions &stages) {
-  const Model &model = opCosts.model();
-  bool isBetter = true;
-  for (int round = 0; round < maxRefinements && isBetter; ++round) {
-    isBetter = false;
-    for (uint32_t op = 0; op < model.ops.size(); ++op)
-      for (int32_t choice : choicesOf(model.ops[op], opCosts.division().tensor)) {
-        if (choice == best.choices[op])
-          continue;
-        std::vector<int32_t> changed = best.choices;
-        changed[op] = choice;
-        StepTable table(opCosts, changed, shardings.bounds());
-        auto found =
-            searchStages(step, table, stageStarts(table, shardings.bounds(), step.configuration().pipe), stages);
-        if (found && found->stepUs < best.stages.stepUs * (1 - 1e-12)) {
-          best.stages = *found;
-          best.choices = changed;
-          isBetter = true;
+/// Tries other choices against the step itself, until nothing gets better: of every op, and with few ops of every two.
+class Refinement {
+public:
+  Refinement(SearchedPlan &best, const OpCosts &opCosts, const StepModel &step, const ShardingSearch &shardings,
+             const StageOptions &stages)
+      : best(best), opCosts(opCosts), step(step), shardings(shardings), stages(stages) {}
+
+  void run(bool isPairwise) {
+    const uint32_t n = uint32_t(model().ops.size());
+    bool isBetter = true;
+    for (int round = 0; round < maxRefinements && isBetter; ++round) {
+      isBetter = false;
+      for (uint32_t op = 0; op < n; ++op)
+        isBetter |= tryChoices(op, best.choices);
+      for (uint32_t a = 0; a < n && isPairwise && !isBetter; ++a)
+        for (int32_t choice : choicesOf(model().ops[a], tensor())) {
+          if (choice == best.choices[a])
+            continue;
+          std::vector<int32_t> changed = best.choices;
+          changed[a] = choice;
+          for (uint32_t b = a + 1; b < n; ++b)
+            isBetter |= tryChoices(b, changed);
         }
-      }
+    }
   }
-}
+
+private:
+  const Model &model() const { return opCosts.model(); }
+  uint32_t tensor() const { return opCosts.division().tensor; }
+
+  /// Every choice of one op, the others as in `from`.
+  bool tryChoices(uint32_t op, std::vector<int32_t> from) {
+    const int32_t own = from[op];
+    bool isBetter = false;
+    for (int32_t choice : choicesOf(model().ops[op], tensor())) {
+      if (choice == own)
+        continue;
+      from[op] = choice;
+      StepTable table(opCosts, from, shardings.bounds());
+      StageStarts starts = stageStarts(model(), table, shardings.bounds(), step.configuration().pipe);
+      auto found = searchStages(step, table, starts, stages);
+      if (found && found->stepUs < best.stages.stepUs * (1 - 1e-12)) {
+        best.stages = *found;
+        best.choices = from;
+        isBetter = true;
+      }
+    }
+    return isBetter;
+  }
+
+  SearchedPlan &best;
+  const OpCosts &opCosts;
+  const StepModel &step;
+  const ShardingSearch &shardings;
+  const StageOptions &stages;
+};
 
 } // namespace
 
@@ -377,7 +298,7 @@ std::optional<SearchedPlan> searchConfiguration(const Model &model, const CostMo
     if (price == 0)
       leastUs = found.lowerBound;
     StepTable table(opCosts, found.choices, shardings.bounds());
-    auto plan = searchStages(step, table, stageStarts(table, shardings.bounds(), configuration.pipe), own);
+    auto plan = searchStages(step, table, stageStarts(model, table, shardings.bounds(), configuration.pipe), own);
     bool isKnown = std::any_of(plans.begin(), plans.end(),
                                [&](const SearchedPlan &known) { return known.choices == found.choices; });
     if (plan && !isKnown)
@@ -395,6 +316,14 @@ std::optional<SearchedPlan> searchConfiguration(const Model &model, const CostMo
     if (own.recompute == Recompute::automatic)
       consider(2, 0);
   }
+  if (plans.empty() && configuration.tensor > 1) { // what needs least, whatever the time
+    auto least = findLeastMemory(model, costs, shardings, configuration, own.recompute);
+    if (least && least->peakBytes <= stages.memoryBytes) {
+      StepTable table(opCosts, least->choices, shardings.bounds());
+      if (auto plan = searchStages(step, table, stageStarts(model, table, shardings.bounds(), configuration.pipe), own))
+        plans.push_back({configuration, *plan, std::move(least->choices)});
+    }
+  }
   auto isFaster = [](const SearchedPlan &a, const SearchedPlan &b) {
     return std::tie(a.stages.stepUs, a.choices) < std::tie(b.stages.stepUs, b.choices);
   };
@@ -404,14 +333,36 @@ std::optional<SearchedPlan> searchConfiguration(const Model &model, const CostMo
   if (model.ops.size() <= maxOpsRefined && configuration.tensor > 1) {
     plans.resize(std::min(plans.size(), maxPlansRefined));
     for (SearchedPlan &plan : plans)
-      refine(plan, opCosts, step, shardings, own);
+      Refinement(plan, opCosts, step, shardings, own).run(isPressed && model.ops.size() <= maxOpsPaired);
   }
   return *std::min_element(plans.begin(), plans.end(), isFaster);
 }
 
 Result<SearchResult> searchPlan(const Model &model, const CostModel &costs, const SearchOptions &options) {
   DG_RETURN_IF_ERROR(checkModel(model));
-  return Searcher(model, costs, options).run();
+  const uint32_t n = options.numRanks;
+  const Cluster &cluster = costs.cluster();
+  if (n == 0 || n > cluster.numDevices())
+    return Status::error(ErrorKind::usage,
+                         "{} ranks were asked for, but cluster '{}' has {} devices ({} nodes of {}): use fewer ranks "
+                         "or more nodes",
+                         n, cluster.name, cluster.numDevices(), cluster.numNodes, cluster.devicesPerNode);
+  if (!hasMesh(options))
+    return Status::error(ErrorKind::usage,
+                         "no mesh of {} ranks has data={}, tensor={}, pipe={} (0: any): make the product of the axes "
+                         "the number of ranks",
+                         n, options.data, options.tensor, options.pipe);
+  Result<SearchResult> found = Status::error(ErrorKind::usage, "there is no plan");
+  if (std::optional<Model> pinned = applyPins(model, options.pins))
+    found = Searcher(*pinned, costs, options).run();
+  if (found || found.status().kind() != ErrorKind::usage)
+    return found;
+  if (std::optional<Conflict> conflict = findConflict(model, costs, options))
+    return describeConflict(*conflict, options);
+  return Status::error(ErrorKind::usage,
+                       "none of the meshes of {} ranks suits the model ({} samples, {} ops): use fewer ranks or a "
+                       "larger batch",
+                       n, model.numSamples, model.ops.size());
 }
 
 } // namespace dg::partitioner

@@ -15,6 +15,16 @@
 
 namespace dg::partitioner {
 
+/// A user's wish for some ops.
+struct Pin {
+  struct Target {
+    uint32_t op = 0;
+    int32_t choice = notPinned, stage = notPinned; ///< what is asked of it
+  };
+  std::string text; ///< as it was given
+  std::vector<Target> targets;
+};
+
 /// What is given; everything else is searched. 0 means: search.
 struct SearchOptions {
   uint32_t numRanks = 1;
@@ -30,6 +40,8 @@ struct SearchOptions {
   double seconds = 0;         ///< stop after this; 0: never. Counts of work bound the search in any case
   uint32_t maxExpanded = 400; ///< configurations that are searched, not only bounded
   uint32_t numAlternatives = 8;
+  std::vector<Pin> pins;                  ///< targets are ops of the model that is searched
+  std::vector<std::string> forbiddenAxes; ///< "data", "tensor", "pipe": must have size 1
 };
 
 /// A whole plan of the search.
@@ -52,8 +64,9 @@ struct SearchResult {
 /// "data=8,tensor=4,pipe=2, 16 micro-batches, 1f1b, zero 1, recompute 2 of 2 stages".
 std::string describe(const SearchedPlan &plan);
 
-/// Fails with usage where the options contradict each other (a mesh that is not the ranks) and where no plan fits into
-/// memory, saying by how much and what would help. Deterministic but for a stop by time, which `stopped` names.
+/// Fails with usage where the options contradict each other (a mesh that is not the ranks) and where there is no plan,
+/// naming the smallest set of constraints that cannot be met together and by how much memory falls short. Deterministic
+/// but for a stop by time, which `stopped` names.
 Result<SearchResult> searchPlan(const Model &model, const CostModel &costs, const SearchOptions &options);
 
 /// The best plan of one configuration, or nothing where none fits. What searchPlan expands.

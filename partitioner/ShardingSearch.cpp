@@ -26,8 +26,14 @@ std::vector<std::vector<uint32_t>> collectReaders(const Model &model) {
 }
 
 double opObjective(const OpCost &cost, const ShardingPrices &prices) {
-  return prices.forward * cost.forwardUs + cost.inputGradientUs + cost.weightGradientUs +
+  return prices.time * (prices.forward * cost.forwardUs + cost.inputGradientUs + cost.weightGradientUs) +
          prices.usPerParameterElement * cost.parameterElements + prices.usPerSavedByte * cost.savedBytes;
+}
+
+/// Layouts that do not go together stay impossible where time does not count.
+double reshardObjective(const ReshardCost &cost, const ShardingPrices &prices) {
+  double us = prices.forward * cost.forwardUs + cost.backwardUs;
+  return us == impossible ? impossible : prices.time * us;
 }
 
 Needs needsOf(const ModelOp &reader, uint32_t value, int32_t choice) {
@@ -69,8 +75,7 @@ private:
   const Model &model() const { return costs.model(); }
   uint32_t variableOf(uint32_t op) const { return op - first; }
   double reshardUs(uint32_t value, int32_t choice, Needs needs) const {
-    ReshardCost cost = costs.reshard(value, choice, needs);
-    return prices.forward * cost.forwardUs + cost.backwardUs;
+    return reshardObjective(costs.reshard(value, choice, needs), prices);
   }
 
   void addValue(uint32_t value, uint32_t producer, const std::vector<uint32_t> &readers) {
@@ -235,8 +240,7 @@ double shardingObjective(const OpCosts &costs, const ShardingPrices &prices, con
   }
   for (uint32_t value = 0; value < model.values.size(); ++value)
     if (uint32_t producer = model.values[value].producer; producer != noOp && needs[value] != 0) {
-      ReshardCost cost = costs.reshard(value, choices[producer], needs[value]);
-      sum += prices.forward * cost.forwardUs + cost.backwardUs;
+      sum += reshardObjective(costs.reshard(value, choices[producer], needs[value]), prices);
     }
   return sum;
 }

@@ -14,6 +14,7 @@ namespace dg::partitioner {
 struct ShardingPrices {
   double forward = 1; ///< forward passes of an op in a step: 2 where it is computed again for the backward pass
   double usPerParameterElement = 0, usPerSavedByte = 0;
+  double time = 1; ///< 0: memory alone counts
 };
 
 struct Shardings {

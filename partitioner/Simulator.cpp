@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <queue>
 #include <set>
@@ -21,6 +22,8 @@ using plan::Program;
 using plan::Task;
 using plan::TaskId;
 using plan::TaskKind;
+
+constexpr double impossible = std::numeric_limits<double>::infinity();
 
 bool isCollective(TaskKind kind) {
   return kind == TaskKind::allReduce || kind == TaskKind::allGather || kind == TaskKind::reduceScatter ||
@@ -48,7 +51,7 @@ public:
     case TaskKind::loop:
       return loopCost(task, depth);
     default:
-      return Cost{costs.kernelUs(task.flops, bytesOf(task), typeOf(task)), 0};
+      return Cost{costs.kernelUs(task.flops, bytesOf(task), typeOf(task), task.op), 0};
     }
   }
 
@@ -147,7 +150,12 @@ struct PreparedChunk {
 class Simulation {
 public:
   Simulation(const Plan &plan, const Program &program, const CostModel &costs, std::vector<SimulatedTask> *record)
-      : plan(plan), program(program), durations(plan, costs), record(record), stages(program.actions.size()) {}
+      : plan(plan), program(program), durations(plan, costs), record(record), stages(program.actions.size()),
+        ranksPerStage(double(plan.mesh.numRanks()) / double(std::max<size_t>(1, plan.numStages()))) {
+    const Cluster &cluster = costs.cluster();
+    if (cluster.coresPerNode > 0)
+      numCores = double(cluster.coresPerNode) * cluster.numNodes;
+  }
 
   Result<plan::Predicted> run() {
     chunks.resize(plan.chunks.size());
@@ -161,6 +169,8 @@ public:
     while (!events.empty()) {
       Event event = events.top();
       events.pop();
+      if (event.kind == EventKind::kernelDone && event.sequence != stages[event.stage].doneEvent)
+        continue; // its time was moved
       now = event.timeUs;
       handle(event);
     }
@@ -196,6 +206,9 @@ private:
     std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> readyKernels;
     std::priority_queue<Transfer, std::vector<Transfer>, std::greater<>> readyTransfers;
     bool isComputing = false, isCommunicating = false;
+    double leftUs = 0;      ///< of the kernel that runs, on a core of its own
+    uint64_t doneEvent = 0; ///< sequence of the event that ends it; earlier ones are void
+    uint32_t position = 0;  ///< of the kernel that runs
     std::set<std::pair<uint32_t, uint32_t>> arrived;
     std::map<std::pair<uint32_t, uint32_t>, uint32_t> expected; ///< message -> position of its receive
     double computeUs = 0, commUs = 0, activeUs = 0, activeSinceUs = 0;
@@ -325,8 +338,11 @@ private:
       const Durations::Cost &cost = chunkAt(s, stage.action).cost[position];
       stage.computeUs += cost.computeUs;
       stage.commUs += cost.commUs;
+      work();
       setActive(stage, stage.isComputing, true);
-      push(cost.computeUs + cost.commUs, EventKind::kernelDone, s, stage.action, position);
+      stage.leftUs = cost.computeUs + cost.commUs;
+      stage.position = position;
+      retime(s);
       note(s, stage.action, position, cost.computeUs + cost.commUs);
     }
     if (!stage.isCommunicating && !stage.readyTransfers.empty()) {
@@ -348,6 +364,31 @@ private:
     }
   }
 
+  /// Ranks that compute share the cores: more ranks than cores slow each other down.
+  double speed() const {
+    double numComputing = 0;
+    for (const Stage &stage : stages)
+      numComputing += stage.isComputing ? ranksPerStage : 0;
+    return numComputing > numCores ? numCores / numComputing : 1;
+  }
+
+  /// Brings what the running kernels have left up to now.
+  void work() {
+    if (numCores < impossible)
+      for (Stage &stage : stages)
+        stage.leftUs -= stage.isComputing ? (now - workedUntil) * speed() : 0;
+    workedUntil = now;
+  }
+
+  /// After a kernel began (on stage `begun`) or ended: the others' ends move where cores are shared.
+  void retime(uint32_t begun) {
+    for (uint32_t s = 0; s < stages.size(); ++s)
+      if (stages[s].isComputing && (s == begun || numCores < impossible)) {
+        stages[s].doneEvent = sequence;
+        push(std::max(0.0, stages[s].leftUs) / speed(), EventKind::kernelDone, s, stages[s].action, stages[s].position);
+      }
+  }
+
   void note(uint32_t s, size_t action, uint32_t position, double busyUs) {
     if (record)
       record->push_back({chunkAt(s, action).tasks[position], program.actions[s][action].microbatch, now, now + busyUs});
@@ -362,7 +403,10 @@ private:
     Stage &stage = stages[event.stage];
     switch (event.kind) {
     case EventKind::kernelDone:
+      work();
       setActive(stage, stage.isComputing, false);
+      if (numCores < impossible)
+        retime(UINT32_MAX);
       completeTask(event.stage, event.position);
       break;
     case EventKind::commDone:
@@ -421,8 +465,10 @@ private:
   std::vector<PreparedChunk> chunks;        ///< by ChunkId; empty if no action names it
   std::vector<Stage> stages;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
+  double ranksPerStage;
+  double numCores = impossible;
   uint64_t sequence = 0;
-  double now = 0;
+  double now = 0, workedUntil = 0;
 };
 
 } // namespace

@@ -13,19 +13,22 @@ constexpr double impossible = std::numeric_limits<double>::infinity();
 /// Up to this many starts every possible time of a stage is tried as the bound.
 constexpr size_t maxStartsTriedFully = 20;
 
+/// Of a range of ops: no stage is asked for, or several are.
+constexpr int32_t anyStage = -1, noStage = -2;
+
 /// A range of ops between two places, with all that does not depend on which stage it is.
 struct Range {
+  int32_t pinnedStage = anyStage;
   double plainUs = 0, recomputedUs = 0, syncUs = 0;
   double fixedBytes = 0, receivedBytes = 0, savedBytes = 0, keptBytes = 0;
 };
 
 class StageProgram {
 public:
-  StageProgram(const StepModel &step, const StepTable &table, const std::vector<uint32_t> &starts,
-               const StageOptions &options)
+  StageProgram(const StepModel &step, const StepTable &table, const StageStarts &starts, const StageOptions &options)
       : step(step), table(table), options(options), numStages(step.configuration().pipe) {
     places = {0};
-    for (uint32_t start : starts)
+    for (uint32_t start : starts.positions)
       if (start > 0 && start < table.numOps())
         places.push_back(start);
     places.push_back(table.numOps());
@@ -34,6 +37,7 @@ public:
     for (size_t i = 0; i + 1 < numPlaces; ++i)
       for (size_t j = i + 1; j < numPlaces; ++j)
         ranges[i * numPlaces + j] = measure(places[i], places[j]);
+    findPins(starts);
     for (uint32_t place : places)
       sends.push_back(step.sendUs(table, place));
     for (uint32_t s = 0; s < numStages; ++s)
@@ -82,12 +86,43 @@ public:
     return bound;
   }
 
+  /// The least largest stage, by the same program over bytes.
+  std::optional<double> leastBytes() const {
+    std::vector<double> best(numPlaces, impossible);
+    best[0] = 0;
+    for (uint32_t s = 0; s < numStages; ++s) {
+      std::vector<double> next(numPlaces, impossible);
+      for (size_t i = s; i + 1 < numPlaces; ++i)
+        for (size_t j = i + 1; j < numPlaces && best[i] < impossible; ++j) {
+          const Range &range = ranges[i * numPlaces + j];
+          if (range.pinnedStage == anyStage || range.pinnedStage == int32_t(s))
+            next[j] = std::min(next[j], std::max(best[i], leastBytes(range, slots[s])));
+        }
+      best = std::move(next);
+    }
+    return best.back() < impossible ? std::optional(best.back()) : std::nullopt;
+  }
+
 private:
   struct Solution {
     std::vector<uint32_t> begins;
     std::vector<uint8_t> isRecomputed;
     double sumUs = 0; ///< without sends
   };
+
+  void findPins(const StageStarts &starts) {
+    if (starts.pins.empty())
+      return;
+    for (size_t i = 0; i + 1 < numPlaces; ++i) {
+      auto pin = std::lower_bound(starts.pins.begin(), starts.pins.end(), std::pair{places[i], INT32_MIN});
+      int32_t stage = anyStage;
+      for (size_t j = i + 1; j < numPlaces; ++j) {
+        for (; pin != starts.pins.end() && pin->first < places[j]; ++pin)
+          stage = stage == anyStage || stage == pin->second ? pin->second : noStage;
+        ranges[i * numPlaces + j].pinnedStage = stage;
+      }
+    }
+  }
 
   Range measure(uint32_t begin, uint32_t end) const {
     StageSums sums = table.sums(begin, end);
@@ -113,6 +148,15 @@ private:
     return std::nullopt;
   }
 
+  double leastBytes(const Range &range, double slotCount) const {
+    const double bytes = range.fixedBytes + slotCount * range.receivedBytes;
+    double saved = slotCount * range.savedBytes;
+    double again = recomputationBytes(range.keptBytes, slotCount, table.largestSegmentBytes());
+    if (options.recompute == Recompute::none)
+      return bytes + saved;
+    return bytes + (options.recompute == Recompute::full ? again : std::min(saved, again));
+  }
+
   std::optional<StagePlan> planFor(double boundUs, double syncBoundUs) const {
     std::optional<Solution> solution = solve(boundUs, syncBoundUs);
     if (!solution)
@@ -135,6 +179,8 @@ private:
           const Range &range = ranges[i * numPlaces + j];
           if (range.plainUs / step.speedOf(s) > limitUs)
             break;
+          if (range.pinnedStage != anyStage && range.pinnedStage != int32_t(s))
+            continue;
           std::optional<bool> recomputed = recomputes(range, slots[s]);
           if (!recomputed || range.syncUs > syncBoundUs)
             continue;
@@ -223,33 +269,54 @@ private:
 
 } // namespace
 
-std::vector<uint32_t> stageStarts(const StepTable &table, const std::vector<uint32_t> &bounds, uint32_t numStages) {
-  const uint32_t n = table.numOps();
-  std::vector<uint32_t> starts;
-  bool isCoarse = n > maxStageStarts && bounds.size() > 2 * size_t(numStages);
-  if (isCoarse)
-    starts.assign(bounds.begin() + 1, bounds.end() - 1);
-  else
-    for (uint32_t p = 1; p < n; ++p)
-      starts.push_back(p);
-  if (starts.size() <= maxStageStarts)
-    return starts;
-  // Evenly by work: the first start behind each equal share.
-  std::vector<uint32_t> kept;
-  const double whole = table.sums(0, n).stepUs(false);
-  for (uint32_t start : starts)
-    if (table.sums(0, start).stepUs(false) >= whole * double(kept.size() + 1) / (maxStageStarts + 1))
-      kept.push_back(start);
-  return kept;
+Recompute allowedRecompute(const Model &model, const Configuration &how, Recompute wanted) {
+  bool isZeroBubble = how.schedule == PipelineKind::zeroBubbleH1 || how.schedule == PipelineKind::zeroBubbleV;
+  if (!model.isTraining || (isZeroBubble && wanted == Recompute::automatic))
+    return Recompute::none;
+  return wanted;
 }
 
-std::optional<StagePlan> searchStages(const StepModel &step, const StepTable &table,
-                                      const std::vector<uint32_t> &starts, const StageOptions &options) {
+StageStarts stageStarts(const Model &model, const StepTable &table, const std::vector<uint32_t> &bounds,
+                        uint32_t numStages) {
+  const uint32_t n = table.numOps();
+  StageStarts starts;
+  for (uint32_t op = 0; op < n; ++op)
+    if (model.ops[op].pinnedStage != notPinned)
+      starts.pins.push_back({op, model.ops[op].pinnedStage});
+  std::vector<uint32_t> places = findStagePlaces(model), &kept = starts.positions;
+  if (n > maxStageStarts && bounds.size() > 2 * size_t(numStages))
+    std::set_intersection(places.begin(), places.end(), bounds.begin(), bounds.end(), std::back_inserter(kept));
+  if (kept.size() + 1 < numStages)
+    kept = places;
+  if (kept.size() > maxStageStarts) {
+    // Evenly by work: the first start behind each equal share.
+    std::vector<uint32_t> all = std::move(kept);
+    kept.clear();
+    const double whole = table.sums(0, n).stepUs(false);
+    for (uint32_t start : all)
+      if (table.sums(0, start).stepUs(false) >= whole * double(kept.size() + 1) / (maxStageStarts + 1))
+        kept.push_back(start);
+  }
+  for (auto [op, stage] : starts.pins)
+    if (auto before = std::upper_bound(places.begin(), places.end(), op); before != places.begin())
+      kept.push_back(*std::prev(before));
+  std::sort(kept.begin(), kept.end());
+  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
+  return starts;
+}
+
+std::optional<StagePlan> searchStages(const StepModel &step, const StepTable &table, const StageStarts &starts,
+                                      const StageOptions &options) {
   return StageProgram(step, table, starts, options).run();
 }
 
-std::optional<StageBound> boundStages(const StepModel &step, const StepTable &least,
-                                      const std::vector<uint32_t> &starts, const StageOptions &options) {
+std::optional<double> leastStageBytes(const StepModel &step, const StepTable &table, const StageStarts &starts,
+                                      Recompute recompute) {
+  return StageProgram(step, table, starts, {impossible, recompute}).leastBytes();
+}
+
+std::optional<StageBound> boundStages(const StepModel &step, const StepTable &least, const StageStarts &starts,
+                                      const StageOptions &options) {
   return StageProgram(step, least, starts, options).bound();
 }
 

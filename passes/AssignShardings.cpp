@@ -2,6 +2,7 @@
 // Gives every operand and result its sharding. One sweep in program order: an op is cut along the factor that most
 // bytes of its operands are cut along already; a weight that meets an uncut activation is cut by its outputs where that
 // pays (the column-then-row scheme of Megatron-LM, arXiv 1909.08053, found by looking ahead along the sharding rules).
+// Where a search has chosen for the forward ops, that is taken and the rest follows.
 #include "ir/ContractionOps.h"
 #include "ir/ConvolutionOps.h"
 #include "ir/ElementwiseOps.h"
@@ -10,6 +11,7 @@
 #include "passes/GraphOrder.h"
 #include "passes/Mesh.h"
 #include "passes/Passes.h"
+#include "passes/PlannedOps.h"
 #include "passes/Sharding.h"
 
 using namespace mlir;
@@ -48,6 +50,22 @@ class Assignment {
 public:
   Assignment(GraphOp graph, const plan::Mesh &mesh, llvm::StringMap<ShardingAttr> &parameters)
       : graph(graph), mesh(mesh), parameters(parameters), context(graph.getContext()) {}
+
+  /// Takes the dimensions that a search has chosen to cut over the tensor axis, for each of plannedOps.
+  LogicalResult take(ArrayRef<std::string> choices) {
+    SmallVector<Operation *> planned = plannedOps(graph);
+    if (planned.size() != choices.size())
+      return graph.emitOpError() << "was given " << choices.size() << " choices, expected one for each of its "
+                                 << planned.size() << " forward ops";
+    for (auto [op, choice] : llvm::zip_equal(planned, choices)) {
+      std::optional<int32_t> factor = choice == "none" ? int32_t(-1) : chosenFactor(op, choice);
+      if (!factor)
+        return op->emitOpError() << "cannot be cut over tensor=" << mesh.sizeOf("tensor") << " along " << choice
+                                 << ", expected none, rI.D or oI.D: dimension D of result or operand I";
+      chosen[op] = *factor;
+    }
+    return success();
+  }
 
   LogicalResult run() {
     for (BlockArgument argument : graph.getBody().getArguments()) {
@@ -102,9 +120,15 @@ private:
     for (const plan::MeshAxis &axis : mesh.axes) {
       if (axis.name == "pipe" || axis.size == 1)
         continue;
-      std::optional<int32_t> factor = vote(op, rule, axes, axis);
-      if (!factor && axis.name == "tensor")
-        factor = outputFactorWorthCutting(op, rule, axes, axis.size);
+      std::optional<int32_t> factor;
+      if (auto choice = chosen.find(op); choice != chosen.end() && axis.name == "tensor") {
+        if (choice->second >= 0 && canCut(rule, axes, choice->second, axis.size))
+          factor = choice->second;
+      } else {
+        factor = vote(op, rule, axes, axis);
+        if (!factor && axis.name == "tensor")
+          factor = outputFactorWorthCutting(op, rule, axes, axis.size);
+      }
       if (factor)
         axes[*factor] = axis.name;
     }
@@ -165,6 +189,23 @@ private:
     };
     return axes[factor].empty() && rule.factorSizes[factor] % size == 0 && isMajor(rule.operands) &&
            isMajor(rule.results);
+  }
+
+  /// The factor behind "r0.1" or "o1.0"; nothing where there is none that can be cut.
+  std::optional<int32_t> chosenFactor(Operation *op, StringRef choice) const {
+    auto ruled = dyn_cast<ShardingRuleOp>(op);
+    bool isResult = choice.consume_front("r");
+    size_t index = 0, dim = 0;
+    if (!ruled || (!isResult && !choice.consume_front("o")) || choice.consumeInteger(10, index) ||
+        !choice.consume_front(".") || choice.getAsInteger(10, dim))
+      return std::nullopt;
+    ShardingRule rule = ruled.getShardingRule();
+    const auto &uses = isResult ? rule.results : rule.operands;
+    if (index >= uses.size() || dim >= uses[index].size() || uses[index][dim].empty())
+      return std::nullopt;
+    int32_t factor = uses[index][dim].front();
+    bool canBe = canCut(rule, FactorAxes(rule.factorSizes.size()), factor, mesh.sizeOf("tensor"));
+    return canBe ? std::optional(factor) : std::nullopt;
   }
 
   /// The output factor of a weight that no one has cut yet, if cutting it pays: a later weight adds the parts up again,
@@ -276,6 +317,7 @@ private:
   llvm::StringMap<ShardingAttr> &parameters;
   MLIRContext *context;
   llvm::DenseMap<Value, ShardingAttr> shardings;
+  llvm::DenseMap<Operation *, int32_t> chosen; ///< the factor to cut over the tensor axis; below 0: none
 };
 
 struct AssignShardingsPass : impl::AssignShardingsBase<AssignShardingsPass> {
@@ -287,13 +329,16 @@ struct AssignShardingsPass : impl::AssignShardingsBase<AssignShardingsPass> {
       return signalPassFailure();
     llvm::StringMap<ShardingAttr> parameters;
     SmallVector<GraphOp> graphs = graphsTrainFirst(getOperation());
-    for (GraphOp graph : graphs)
-      if (failed(Assignment(graph, *parsed, parameters).run()))
+    for (GraphOp graph : graphs) {
+      Assignment assignment(graph, *parsed, parameters);
+      bool isSearched = !choices.empty() && graph == graphs.front();
+      if ((isSearched && failed(assignment.take(choices))) || failed(assignment.run()))
         return signalPassFailure();
+    }
     bool isCut = llvm::any_of(parameters, [](const auto &entry) {
       return llvm::any_of(entry.getValue().getDims(), [](StringAttr axis) { return axis == "tensor"; });
     });
-    if (parsed->sizeOf("tensor") > 1 && !isCut && !graphs.empty()) {
+    if (parsed->sizeOf("tensor") > 1 && !isCut && choices.empty() && !graphs.empty()) {
       graphs.front().emitOpError() << "has no weight that tensor=" << parsed->sizeOf("tensor")
                                    << " divides evenly: choose a size that divides the layers' outputs";
       signalPassFailure();

@@ -6,6 +6,7 @@
 #include "passes/GraphOrder.h"
 #include "passes/Mesh.h"
 #include "passes/Passes.h"
+#include "passes/PlannedOps.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -30,7 +31,7 @@ struct AssignStagesPass : impl::AssignStagesBase<AssignStagesPass> {
     SmallVector<GraphOp> graphs = graphsTrainFirst(getOperation());
     if (graphs.empty())
       return;
-    if (failed(cut(graphs.front(), parsed->numRanks())))
+    if (failed(begins.empty() ? cut(graphs.front(), parsed->numRanks()) : takeGiven(graphs.front())))
       return signalPassFailure();
     for (GraphOp graph : graphs)
       apply(graph);
@@ -79,6 +80,33 @@ private:
       return graph.emitOpError() << "cannot be cut into pipe=" << numStages << ": " << stages.status().message();
     for (auto [origin, id] : ids)
       stageOf[origin] = (*stages)[id];
+    return success();
+  }
+
+  /// Stages as a search found them. What is made of parameters alone stands with its first reader.
+  LogicalResult takeGiven(GraphOp graph) {
+    if (int64_t(begins.size()) != numStages - 1 || !llvm::is_sorted(begins, std::less_equal<>()))
+      return graph.emitOpError() << "was given " << begins.size()
+                                 << " origins with which stages begin, expected as many as pipe=" << numStages
+                                 << " has stages after the first, in rising order";
+    llvm::DenseSet<int64_t> planned;
+    for (Operation *op : plannedOps(graph)) {
+      int64_t origin = getPlace(op).getOrigin();
+      planned.insert(origin);
+      stageOf[origin] = std::upper_bound(begins.begin(), begins.end(), origin) - begins.begin();
+    }
+    for (Operation &op : llvm::reverse(graph.getBody().front())) {
+      int64_t origin = getPlace(&op).getOrigin();
+      if (isa<ReturnOp>(op) || getPlace(&op).getPhase() != Phase::forward || planned.contains(origin))
+        continue;
+      for (Operation *user : op.getUsers())
+        if (auto known = stageOf.find(getPlace(user).getOrigin());
+            known != stageOf.end() && getPlace(user).getPhase() == Phase::forward && !isa<ReturnOp>(user)) {
+          int64_t stage = known->second;
+          auto [own, isNew] = stageOf.try_emplace(origin, stage);
+          own->second = std::min(own->second, stage);
+        }
+    }
     return success();
   }
 

@@ -2,8 +2,10 @@
 #include "passes/ExtractModel.h"
 
 #include "ir/Dialect.h"
+#include "ir/GraphOps.h"
 #include "ir/ShapeOps.h"
 #include "passes/GraphOrder.h"
+#include "passes/PlannedOps.h"
 
 #include <set>
 
@@ -48,9 +50,18 @@ public:
         sampleDim[argument] = 0;
         model.numSamples = std::max<int64_t>(1, type.getDimSize(0));
       }
-    for (Operation &op : graph.getBody().front())
-      if (!isa<ReturnOp>(op) && getPlace(&op).getPhase() == Phase::forward)
+    SmallVector<Operation *> planned = plannedOps(graph);
+    const auto *next = planned.begin();
+    for (Operation &op : graph.getBody().front()) {
+      if (isa<ReturnOp>(op) || getPlace(&op).getPhase() != Phase::forward)
+        continue;
+      if (next != planned.end() && *next == &op) {
+        ++next;
         addForward(&op);
+      } else {
+        addParameterLike(&op);
+      }
+    }
     findWeightGradients();
     for (Operation &op : graph.getBody().front())
       if (!isa<ReturnOp>(op) && getPlace(&op).getPhase() != Phase::forward)
@@ -62,14 +73,13 @@ private:
   /// Values that are made of parameters and constants alone are where their readers need them.
   bool isParameterLike(Value value) const { return parameterOf.contains(value); }
 
+  void addParameterLike(Operation *op) {
+    auto root = op->getNumOperands() > 0 ? parameterOf.lookup(op->getOperand(0)) : dyn_cast<ParameterOp>(op);
+    for (Value result : op->getResults())
+      parameterOf[result] = root;
+  }
+
   void addForward(Operation *op) {
-    bool isOnlyParameters = llvm::all_of(op->getOperands(), [&](Value operand) { return isParameterLike(operand); });
-    if (isOnlyParameters) {
-      auto root = op->getNumOperands() > 0 ? parameterOf.lookup(op->getOperand(0)) : dyn_cast<ParameterOp>(op);
-      for (Value result : op->getResults())
-        parameterOf[result] = root;
-      return;
-    }
     uint32_t index = uint32_t(model.ops.size());
     ModelOp made;
     StringRef label = getPlace(op).getLabel().getValue();
@@ -77,6 +87,7 @@ private:
     made.name =
         (label.empty() ? Twine("op") + Twine(index) : Twine(label)).str() + "/" + op->getName().stripDialect().str();
     made.source = sourceOf(op->getLoc());
+    made.origin = getPlace(op).getOrigin();
     auto ruled = dyn_cast<ShardingRuleOp>(op);
     ShardingRule rule = ruled ? ruled.getShardingRule() : emptyShardingRule(op);
     made.factorSizes.assign(rule.factorSizes.begin(), rule.factorSizes.end());
@@ -92,12 +103,13 @@ private:
         firsts.push_back(factors.empty() || !made.isCuttable[factors.front()] ? -1 : factors.front());
       return firsts;
     };
-    for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands)) {
+    for (auto [number, operand] : llvm::enumerate(op->getOperands())) {
+      const auto &dims = rule.operands[number];
       if (!isParameterLike(operand))
-        made.operands.push_back({valueId(operand), factorsOf(dims)});
+        made.operands.push_back({valueId(operand), factorsOf(dims), uint32_t(number)});
       else if (auto parameter = parameterOf.lookup(operand);
                parameter && counted.insert(parameter.getParam().str()).second) {
-        made.parameters.push_back({parameter.getParam().str(), elementsOf(operand), factorsOf(dims)});
+        made.parameters.push_back({parameter.getParam().str(), elementsOf(operand), factorsOf(dims), uint32_t(number)});
         model.parameterElements += elementsOf(operand);
       }
     }
@@ -166,6 +178,7 @@ private:
     work.flops = cost.flops;
     work.bytes = cost.bytes;
     work.numKernels = 1;
+    work.op = op->getName().getStringRef().str();
     double resultElements = 0;
     for (Value result : op->getResults())
       resultElements += elementsOf(result);
@@ -175,6 +188,8 @@ private:
         work.bytes += isFusedAway(operand) ? 0 : elementsOf(operand) * countedBytes;
       work.bytes += isFusedAway(op->getResult(0)) ? 0 : resultElements * countedBytes;
       work.numKernels = isFusedAway(op->getResult(0)) ? 0 : 1;
+      if (llvm::any_of(op->getOperands(), isFusedAway) || isFusedAway(op->getResult(0)))
+        work.op = FusedOp::getOperationName();
     }
     // A product sums over a factor with a multiplication and an addition for each element.
     bool hasSum = llvm::any_of(llvm::seq<int32_t>(0, int32_t(rule.factorSizes.size())), [&](int32_t factor) {

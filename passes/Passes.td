@@ -85,18 +85,24 @@ def AssignStages : Pass<"dg-assign-stages", "mlir::ModuleOp"> {
   let summary = "Gives every op its pipeline stage";
   let description = [{
     Forward ops are cut into contiguous groups whose slowest is as fast as possible, counting the backward work of each op with
-    it; backward ops and updates follow their forward op.
+    it; backward ops and updates follow their forward op. A search may have decided: then `begins` has the cut.
   }];
-  let options = [Option<"mesh", "mesh", "std::string", "\"\"", "Mesh axes: data=2,tensor=2,pipe=2">];
+  let options = [Option<"mesh", "mesh", "std::string", "\"\"", "Mesh axes: data=2,tensor=2,pipe=2">,
+                 ListOption<"begins", "begins", "int64_t",
+                            "Origins of the ops with which the stages after the first begin (default: balanced by cost)">];
 }
 
 def AssignShardings : Pass<"dg-assign-shardings", "mlir::ModuleOp"> {
   let summary = "Gives every operand and result its sharding over the data and tensor axes";
   let description = [{
     Inputs are cut over "data" by samples. Weights are cut over "tensor" as Megatron does it: by output where a later layer adds the
-    parts up again, by input where the activation arrives cut. Everything else follows by the ops' sharding rules.
+    parts up again, by input where the activation arrives cut. Everything else follows by the ops' sharding rules. A search may have
+    decided: then `choices` has, for each forward op that reads more than parameters, what is cut over "tensor": r0.1 (dimension 1 of
+    result 0), o1.0 (dimension 0 of operand 1) or none. Dimensions, not factors, because these change with the number of samples.
   }];
-  let options = [Option<"mesh", "mesh", "std::string", "\"\"", "Mesh axes: data=2,tensor=2,pipe=2">];
+  let options = [Option<"mesh", "mesh", "std::string", "\"\"", "Mesh axes: data=2,tensor=2,pipe=2">,
+                 ListOption<"choices", "choices", "std::string",
+                            "What each forward op of the first graph is cut along (default: by rule)">];
 }
 
 def SplitShards : Pass<"dg-split-shards", "mlir::ModuleOp"> {

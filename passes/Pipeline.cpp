@@ -56,9 +56,11 @@ void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options)
   // producer.
   AssignStagesOptions stages;
   stages.mesh = options.mesh;
+  stages.begins = options.stageBegins;
   manager.addPass(createAssignStages(stages));
   AssignShardingsOptions shardings;
   shardings.mesh = options.mesh;
+  shardings.choices = options.shardingChoices;
   manager.addPass(createAssignShardings(shardings));
 
   // Split. From here on types are local and collectives explicit.

@@ -15,7 +15,9 @@ struct PipelineOptions {
   std::string optimizer; ///< empty: the model's own
   int64_t batch = 0;     ///< rows of one micro-batch over all data ranks, padding included; 0: not bound
   int64_t microbatches = 1;
-  std::vector<std::string> frozen; ///< patterns of parameters that are not trained
+  std::vector<std::string> frozen;          ///< patterns of parameters that are not trained
+  std::vector<int64_t> stageBegins;         ///< of a searched plan, see AssignStages; empty: by its rule
+  std::vector<std::string> shardingChoices; ///< of a searched plan, see AssignShardings; empty: by its rule
   bool isTraining = true;
 };
 

@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgc/Compile.h"
 
-#include "codegen/BuildPlan.h"
 #include "ir/Families.h"
 #include "ir/GraphOps.h"
 #include "partitioner/CollectiveChoice.h"
-#include "partitioner/PlanMemory.h"
-#include "partitioner/PlanSchedule.h"
 #include "partitioner/Simulator.h"
 #include "passes/InferenceGraph.h"
 #include "passes/Mesh.h"
 #include "passes/OptimizerSpec.h"
-#include "passes/Pipeline.h"
 #include "runtime/package/Package.h"
+#include "tools/dgc/JobPlan.h"
 #include "tools/dgc/LoadModel.h"
-#include "tools/dgc/PhaseLog.h"
 #include "tools/dgc/Planning.h"
 #include "tools/dgc/Weights.h"
 
@@ -25,15 +21,11 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 
-#include <map>
-
 namespace dg::tools {
 
 namespace {
 
 constexpr int exitUsage = 2, exitBadInput = 65;
-/// A schedule lists every micro-batch.
-constexpr int64_t maxMicrobatches = 65536;
 
 int report(const Status &status) {
   llvm::errs() << "dgc: error: " << status.message() << "\n";
@@ -95,35 +87,6 @@ Status checkOutput(const std::string &path) {
   return Status::ok();
 }
 
-/// How the samples of a step are cut: the numbers behind --batch, --microbatches, --accumulate and the data axis.
-struct BatchPlan {
-  int64_t samples = 0;      ///< of a step
-  int64_t microbatches = 1; ///< of a step
-  int64_t rows = 0;         ///< of one micro-batch over all data ranks, padding included
-};
-
-Result<BatchPlan> planBatch(const CompileOptions &options, const plan::Mesh &mesh) {
-  int64_t data = mesh.sizeOf("data"), pipe = mesh.sizeOf("pipe");
-  BatchPlan plan;
-  int64_t perBatch = options.microbatches;
-  if (perBatch == 0)
-    perBatch = pipe == 1 ? 1 : std::max<int64_t>(1, std::min(2 * pipe, options.batch / data));
-  if (options.batch > 0 && options.batch < data * perBatch)
-    return Status::error(ErrorKind::usage,
-                         "a batch of {} samples is fewer than the {} ranks on the data axis times {} micro-batches: "
-                         "give a larger --batch, a smaller data axis or fewer --microbatches",
-                         options.batch, data, perBatch);
-  if (perBatch > maxMicrobatches / options.accumulate)
-    return Status::error(ErrorKind::usage,
-                         "{} micro-batches times --accumulate {} are more than the {} that a step may have: give fewer",
-                         perBatch, options.accumulate, maxMicrobatches);
-  plan.samples = options.batch * options.accumulate;
-  plan.microbatches = perBatch * options.accumulate;
-  int64_t perRank = (options.batch + data * perBatch - 1) / (data * perBatch);
-  plan.rows = perRank * data;
-  return plan;
-}
-
 /// A model may hold graphs for other purposes.
 void keepOnly(mlir::ModuleOp module, ir::GraphOp wanted) {
   for (auto graph : llvm::make_early_inc_range(module.getOps<ir::GraphOp>()))
@@ -169,34 +132,6 @@ mlir::FailureOr<bool> chooseProgram(mlir::ModuleOp module, CompileOptions::Purpo
   forward.setSymName("infer");
   keepOnly(module, forward);
   return false;
-}
-
-Status checkMemory(const plan::Plan &plan, uint64_t limit) {
-  for (uint32_t stage = 0; limit > 0 && stage < plan.memory.size(); ++stage)
-    if (plan.memory[stage].arenaBytes > limit)
-      return Status::error(
-          ErrorKind::usage,
-          "stage {} needs {} bytes on each device, {} more than --memory {}: cut it over more stages or "
-          "a tensor axis, or use more --microbatches",
-          stage, plan.memory[stage].arenaBytes, plan.memory[stage].arenaBytes - limit, limit);
-  return Status::ok();
-}
-
-/// What the search chose, as if it had been given by hand; returns what the plan records of the search.
-plan::Search adopt(const PlannedStep &planned, CompileOptions &options) {
-  const partitioner::SearchResult &found = planned.search;
-  const partitioner::Configuration &how = found.best.configuration;
-  options.mesh = how.meshText();
-  options.microbatches = std::max<int64_t>(1, how.microbatches / options.accumulate);
-  options.schedule = partitioner::nameOf(how.schedule);
-  plan::Search search;
-  search.lowerBoundUs = found.lowerBoundUs;
-  search.gap = found.gap;
-  search.seconds = found.seconds;
-  search.stopped = found.stopped;
-  for (const partitioner::SearchedPlan &plan : found.alternatives)
-    search.alternatives.push_back({partitioner::describe(plan), plan.stages.stepUs, uint64_t(plan.stages.peakBytes)});
-  return search;
 }
 
 } // namespace
@@ -292,10 +227,7 @@ int compile(const CompileOptions &given) {
     model.learningRate = spec->lr;
   }
 
-  plan::Search search;
-  search.stopped = "given by hand";
-  std::string explanation; // of a searched plan, for dgviz
-  if (wantsPlanning(options)) {
+  if (!options.simulate.empty() || !options.explain.empty()) {
     PlannedStep planned;
     if (int code = planStep(*module, options, optimizer, *isTraining, planned); code != 0)
       return code;
@@ -303,78 +235,26 @@ int compile(const CompileOptions &given) {
       llvm::outs() << (options.simulate == "json" ? simulationJson(planned) : simulationText(planned));
     if (!options.explain.empty())
       llvm::outs() << (options.explain == "json" ? explanationJson(planned) : explanationText(planned));
-    if (!options.simulate.empty() || !options.explain.empty())
-      return 0;
-    search = adopt(planned, options);
-    explanation = explanationJson(planned);
-    mesh = passes::parseMesh(options.mesh);
-    int64_t importedRows = batch->rows;
-    batch = planBatch(options, *mesh);
-    if (!batch)
-      return report(batch.status());
-    if (isOnnx(options.model) && batch->rows != importedRows) // shapes were computed with the rows of one rank
-      return report(Status::error(ErrorKind::usage,
-                                  "the plan found for {} is --mesh {} --microbatches {}: compile it with these flags",
-                                  options.model, options.mesh, options.microbatches));
+    return 0;
   }
-  Result<partitioner::Cluster> cluster = chooseCluster(options, mesh->numRanks());
-  if (!cluster)
-    return report(cluster.status());
-
-  passes::PipelineOptions pipeline;
-  pipeline.mesh = options.mesh;
-  pipeline.optimizer = optimizer;
-  pipeline.frozen = options.frozen;
-  pipeline.loss = *isTraining ? options.loss : "";
-  pipeline.batch = batch->rows;
-  pipeline.microbatches = batch->microbatches;
-  pipeline.isTraining = *isTraining;
-  mlir::PassManager manager(&context);
-  passes::buildPipeline(manager, pipeline);
-  PhaseLog phases;
-  if (options.savePhases)
-    phases.attach(manager, *module);
-  if (failed(manager.run(*module)))
-    return exitBadInput;
+  JobPlan job;
+  if (int code = planJob(*module, options, {model, optimizer, *isTraining, *target}, job); code != 0)
+    return code;
   if (options.emit == "dg") {
-    module->print(llvm::outs());
+    job.module->print(llvm::outs());
     llvm::outs() << "\n";
     return 0;
   }
-
-  codegen::PlanOptions planOptions;
-  planOptions.mesh = *mesh;
-  planOptions.model = model;
-  planOptions.batch = batch->samples;
-  planOptions.microbatches = uint32_t(batch->microbatches);
-  std::vector<codegen::LiteralTensor> literals;
-  std::map<std::string, std::unique_ptr<codegen::KernelModule>> kernels;
-  mlir::FailureOr<plan::Plan> plan = codegen::buildPlan(
-      *module, planOptions,
-      [&](llvm::StringRef program) -> codegen::KernelModule & {
-        auto &own = kernels[program.str()];
-        if (!own)
-          own = std::make_unique<codegen::KernelModule>(context, *target);
-        return *own;
-      },
-      literals);
-  if (failed(plan))
-    return exitBadInput;
-  if (Status status = partitioner::schedulePlan(*plan, options.schedule.empty() ? "1f1b" : options.schedule); !status)
-    return report(status);
-  partitioner::planMemory(*plan);
-  if (Status status = checkMemory(*plan, options.memoryBytes); !status)
-    return report(status);
-  partitioner::chooseBracketings(*plan, partitioner::CostModel(*cluster));
-  Result<plan::Predicted> predicted = partitioner::simulate(*plan, partitioner::CostModel(*cluster));
+  partitioner::CostModel costs(job.cluster);
+  partitioner::chooseBracketings(job.plan, costs);
+  Result<plan::Predicted> predicted = partitioner::simulate(job.plan, costs);
   if (!predicted)
     return report(predicted.status());
-  plan->predicted = *predicted;
-  plan->search = std::move(search);
-  if (Status status = plan::verify(*plan); !status)
+  job.plan.predicted = *predicted;
+  if (Status status = plan::verify(job.plan); !status)
     return report(
         Status::error(ErrorKind::runFailed, "the plan is not sound, which is a fault of dgc: {}", status.message()));
-  std::string planText = plan::toJson(*plan);
+  std::string planText = plan::toJson(job.plan);
   if (options.emit == "plan") {
     llvm::outs() << planText << "\n";
     return 0;
@@ -383,13 +263,13 @@ int compile(const CompileOptions &given) {
   std::vector<std::string> objects;
   std::vector<package::PackageEntry> entries = {package::PackageEntry::ofText("plan.json", planText),
                                                 package::PackageEntry::ofText("model.mlirbc", modelBytes)};
-  if (!explanation.empty())
-    entries.push_back(package::PackageEntry::ofText("explain.json", explanation));
-  std::string phaseText = options.savePhases ? phases.toJson() : "";
+  if (!job.explanation.empty())
+    entries.push_back(package::PackageEntry::ofText("explain.json", job.explanation));
+  std::string phaseText = options.savePhases ? job.phases.toJson() : "";
   if (options.savePhases)
     entries.push_back(package::PackageEntry::ofText("phases.json", phaseText));
-  objects.reserve(kernels.size());
-  for (auto &[program, own] : kernels) {
+  objects.reserve(job.kernels.size());
+  for (auto &[program, own] : job.kernels) {
     if (!options.emit.empty()) {
       mlir::LogicalResult emitted = options.emit == "linalg" ? own->emitLinalg(llvm::outs())
                                     : options.emit == "llvm" ? own->emitLlvmIr(llvm::outs())
@@ -408,7 +288,7 @@ int compile(const CompileOptions &given) {
     return 0;
   std::string features = llvm::join(target->requiredFeatures(), ",");
   entries.push_back(package::PackageEntry::ofText("target." + target->cpu + ".txt", features));
-  Result<std::string> initial = weights.pack(literals);
+  Result<std::string> initial = weights.pack(job.literals);
   if (!initial)
     return report(initial.status());
   if (!initial->empty())

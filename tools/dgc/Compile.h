@@ -29,17 +29,19 @@ struct CompileOptions {
   std::string schedule;     ///< empty: 1f1b, or searched
   int64_t accumulate = 1;
   std::string target = "native";
-  uint64_t memoryBytes = 0; ///< per device; 0: no limit
-  int64_t ranks = 0;        ///< a plan is searched for so many; 0: the mesh's, or the cluster's devices
-  std::string cluster;      ///< preset or file; empty: this host
-  double planSeconds = 0;   ///< of the search; 0: no limit
-  std::string simulate;     ///< "", "text" or "json": print a prediction instead of writing a job
-  std::string explain;      ///< "", "text" or "json": print why the plan is as it is instead of writing a job
-  std::string precision;    ///< of a simulation; empty: bf16 where the device has it
-  std::string recompute;    ///< of a simulation: "", "none" or "full"
-  int64_t zero = -1;        ///< of a simulation: 0 to 3; -1: searched, 0 with a mesh by hand
-  std::string emit;         ///< "", "dg", "plan", "linalg", "llvm", "asm"
-  bool savePhases = false;  ///< the graph after each pass goes into the package, as phases.json
+  uint64_t memoryBytes = 0;           ///< per device; 0: no limit
+  int64_t ranks = 0;                  ///< a plan is searched for so many; 0: the mesh's, or the cluster's devices
+  std::string cluster;                ///< preset or file; empty: this host
+  std::vector<std::string> pins;      ///< "fc1*=stage:0"; see passes/Pins.h
+  std::vector<std::string> forbidden; ///< axes that the plan must not use
+  double planSeconds = 0;             ///< of the search; 0: no limit
+  std::string simulate;               ///< "", "text" or "json": print a prediction instead of writing a job
+  std::string explain;                ///< "", "text" or "json": print why the plan is as it is instead of writing a job
+  std::string precision;              ///< of a simulation; empty: bf16 where the device has it
+  std::string recompute;              ///< of a simulation: "", "none" or "full"
+  int64_t zero = -1;                  ///< of a simulation: 0 to 3; -1: searched, 0 with a mesh by hand
+  std::string emit;                   ///< "", "dg", "plan", "linalg", "llvm", "asm"
+  bool savePhases = false;            ///< the graph after each pass goes into the package, as phases.json
 };
 
 /// Compiles and writes the package, or prints what --emit asks for. Returns the exit code; messages are on stderr.

@@ -55,6 +55,17 @@ int main(int argc, char **argv) {
   split->add_option("--cluster", options.cluster,
                     "the machines that the plan is for: a JSON file, cpu:nodes=4, a100x8:nodes=64 or h100x8:nodes=8\n"
                     "(default: this host); without --mesh and --ranks the plan is searched for all its devices");
+  split
+      ->add_option(
+          "--pin", options.pins,
+          "PATTERN=stage:N, PATTERN=tensor:DIMENSION or PATTERN=whole: ops or parameters of this name stand on a\n"
+          "stage, have a dimension cut over the tensor axis, or are not cut; the plan is searched around it")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  split->add_option("--forbid", options.forbidden, "an axis that the searched plan must not use: data, tensor or pipe")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->check(CLI::IsMember({"data", "tensor", "pipe"}));
   split->add_option("--plan-seconds", options.planSeconds, "stop the search after so many seconds (default: never)")
       ->check(dg::tools::finiteNumber(true));
   split

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgc/Planning.h"
 
+#include "partitioner/Conflict.h"
 #include "passes/ExtractModel.h"
 #include "passes/Mesh.h"
+#include "passes/Pins.h"
 #include "passes/Pipeline.h"
 
 #include "mlir/IR/OwningOpRef.h"
@@ -17,7 +19,8 @@ using partitioner::Recompute;
 using partitioner::SearchOptions;
 
 bool wantsPlanning(const CompileOptions &options) {
-  return options.ranks > 0 || !options.cluster.empty() || !options.simulate.empty() || !options.explain.empty();
+  return options.ranks > 0 || !options.cluster.empty() || !options.simulate.empty() || !options.explain.empty() ||
+         !options.pins.empty() || !options.forbidden.empty();
 }
 
 Result<partitioner::Cluster> chooseCluster(const CompileOptions &options, int64_t numRanks) {
@@ -109,6 +112,7 @@ Result<SearchOptions> readOptions(const CompileOptions &options, const plan::Mes
   }
   search.memoryBytes = double(options.memoryBytes);
   search.seconds = options.planSeconds;
+  search.forbiddenAxes = options.forbidden;
   return search;
 }
 
@@ -135,6 +139,7 @@ int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::st
   passes::PipelineOptions pipeline;
   pipeline.optimizer = optimizer;
   pipeline.frozen = options.frozen;
+  pipeline.loss = isTraining ? options.loss : "";
   pipeline.batch = options.batch * options.accumulate;
   pipeline.isTraining = isTraining;
   mlir::PassManager manager(module.getContext());
@@ -146,12 +151,19 @@ int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::st
     return 65;
   planned.model = std::move(*model);
   planned.model.name = options.model;
+  for (const std::string &text : options.pins) {
+    Result<partitioner::Pin> pin = passes::resolvePin(text, planned.model);
+    if (!pin)
+      return report(pin.status());
+    search->pins.push_back(std::move(*pin));
+  }
 
   partitioner::CostModel costs(planned.cluster);
   Result<partitioner::SearchResult> found = partitioner::searchPlan(planned.model, costs, *search);
   if (!found)
     return report(found.status());
   planned.search = std::move(*found);
+  planned.model = *partitioner::applyPins(std::move(planned.model), search->pins);
   planned.prediction = partitioner::predict(planned.model, costs, planned.search.best);
   return 0;
 }

@@ -28,6 +28,7 @@ CLUSTERS = {
     "zero bandwidth": (CLUSTER.replace("6e9", "0"), ["links.inter_node.bytes_per_second", "positive"]),
     "half a device": (CLUSTER.replace('"devices_per_node": 1', '"devices_per_node": 0.5'), ["devices_per_node", "0.5", "whole number"]),
     "unknown key": (CLUSTER.replace('"nodes": 2', '"nodes": 2, "racks": 1'), ["racks", "no such key"]),
+    "speeds that do not add up": (CLUSTER.replace('"nodes": 2', '"nodes": 2, "device_speeds": [1, 2, 3]'), ["device_speeds", "[1,2,3]", "each of the 2 devices"]),
     "missing key": (CLUSTER.replace('"nodes": 2, ', ""), ["nodes", "missing"]),
 }
 
@@ -128,6 +129,20 @@ def flags_of(mlp, gpt):
         "schedule that cannot be compiled": (small + ["--mesh", "pipe=2", "--schedule", "zb-h1"], USAGE, ["'zb-h1'", "--simulate", "1f1b"]),
         "chunks without interleaving": (small + ["--mesh", "pipe=2", "--schedule", "1f1b:2", "--simulate"], USAGE, ["1f1b:2", "interleaved:2"]),
         "simulate as what": (small + ["--simulate=xml"], USAGE, ["--simulate", "xml", "json"]),
+        "pin of an op that is not there": (small + ["--ranks", "2", "--pin", "fc3=stage:0"], USAGE, ["--pin fc3=stage:0", "no op and no parameter 'fc3'", "did you mean 'fc"]),
+        "pin without a wish": (small + ["--ranks", "2", "--pin", "fc1"], USAGE, ["--pin fc1", "PATTERN=stage:N"]),
+        "pin with another wish": (small + ["--ranks", "2", "--pin", "fc1=data:0"], USAGE, ["--pin fc1=data:0", "PATTERN=tensor:DIMENSION"]),
+        "pin to a stage below 0": (small + ["--ranks", "2", "--pin", "fc1=stage:-1"], USAGE, ["--pin fc1=stage:-1", "PATTERN=stage:N"]),
+        "pin to a dimension that is not there": (small + ["--ranks", "2", "--pin", "fc1.weight=tensor:2"], USAGE, ["fc1.weight", "2 dimensions", "no dimension 2"]),
+        "pin to a dimension that cannot be cut": (small + ["--ranks", "2", "--pin", "fc1=tensor:0"], USAGE, ["fc1", "dimension 0", "cannot be cut"]),
+        "pin to a stage beyond the ranks": (small + ["--ranks", "2", "--pin", "fc1=stage:2"], USAGE, ["no plan for 2 ranks meets --pin 'fc1=stage:2'"]),
+        "pins that leave a stage empty": (small + ["--ranks", "2", "--pin", "fc1=stage:1", "--pin", "fc2=stage:0"], USAGE, ["no plan for 2 ranks meets --pin 'fc1=stage:1':"]),
+        "pins against each other": (small + ["--ranks", "2", "--pin", "fc2=stage:0", "--pin", "fc2.weight=stage:1"], USAGE, ["--pin 'fc2=stage:0', --pin 'fc2.weight=stage:1' together"]),
+        "pin against a forbidden axis": (small + ["--ranks", "2", "--pin", "fc2=stage:1", "--forbid", "pipe"], USAGE, ["--pin 'fc2=stage:1', --forbid pipe together", "leave out"]),
+        "every axis forbidden": (small + ["--ranks", "2", "--forbid", "data", "--forbid", "pipe", "--forbid", "tensor"], USAGE, ["--forbid data, --forbid pipe, --forbid tensor together"]),
+        "forbidden axis that is none": (small + ["--ranks", "2", "--forbid", "rows"], USAGE, ["--forbid", "rows", "tensor"]),
+        "memory against a forbidden axis": (["mlp:512-512-512-512", "--batch", "8", "--ranks", "4", "--memory", "6MiB", "--forbid", "tensor", "--forbid", "pipe"], USAGE,
+                                            ["--memory 6291456 with --forbid tensor, --forbid pipe", "bytes a rank", "more"]),
         "negative seconds": (small + ["--ranks", "2", "--plan-seconds", "-1"], USAGE, ["--plan-seconds", "-1"]),
     })
     for text in ["0", "-1", "x", "1.5", "99999999999999999999", "2147483648"]:

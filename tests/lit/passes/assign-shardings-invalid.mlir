@@ -2,6 +2,13 @@
 // weights over "tensor".
 // RUN: dg-opt %s --dg-assign-shardings=mesh=data=2,tensor=3 -split-input-file -verify-diagnostics
 // RUN: not dg-opt %s --dg-assign-shardings=mesh=tensor=two -split-input-file 2>&1 | FileCheck %s
+// RUN: not dg-opt %s --dg-assign-shardings="mesh=tensor=2 choices=none" -split-input-file 2>&1 | FileCheck %s --check-prefix=FEW
+// RUN: not dg-opt %s --dg-assign-shardings="mesh=tensor=2 choices=r0.1,r0.7" -split-input-file 2>&1 | FileCheck %s --check-prefix=DIM
+// RUN: not dg-opt %s --dg-assign-shardings="mesh=tensor=2 choices=x,none" -split-input-file 2>&1 | FileCheck %s --check-prefix=WORD
+
+// FEW: was given 1 choices, expected one for each of its 2 forward ops
+// DIM: cannot be cut over tensor=2 along r0.7, expected none, rI.D or oI.D: dimension D of result or operand I
+// WORD: cannot be cut over tensor=2 along x, expected none
 
 // CHECK: error: mesh 'tensor=two': found 'tensor=two', expected AXIS=SIZE with a size from 1 to 1048576
 

@@ -4,6 +4,17 @@
 // RUN: dg-opt %s --dg-assign-shardings=mesh=tensor=2 | FileCheck %s --check-prefix=TENSOR
 // RUN: dg-opt %s --dg-assign-shardings=mesh=data=2,tensor=2 | FileCheck %s --check-prefix=BOTH
 // RUN: dg-opt %s --dg-assign-shardings=mesh=pipe=2 | FileCheck %s --check-prefix=WHOLE
+// RUN: dg-opt %s --dg-assign-shardings="mesh=tensor=2 choices=o0.1,none,r0.1,o1.1,none,none,none,none,none" | FileCheck %s --check-prefix=GIVEN
+
+// A search's choices are taken: the first weight is cut by its inputs, which the rule above would not do; op by op p1, a1, h, p2, a2, d,
+// sum, half, r.
+// GIVEN: dg.parameter "w1" {{.*}}shardings = <["", "tensor"], []>
+// GIVEN: dg.parameter "b1" {{.*}}shardings = <[""], []>
+// GIVEN: dg.parameter "w2" {{.*}}shardings = <["", "tensor"], []>
+// GIVEN: dg.matmul {{.*}}label = "p1", shardings = <["", "tensor"], []>, <["", "tensor"], []>, <["", ""], ["tensor"]>
+// GIVEN: dg.add {{.*}}shardings = <["", ""], []>, <[""], []>, <["", ""], []>
+// GIVEN: dg.relu {{.*}}shardings = <["", "tensor"], []>, <["", "tensor"], []>
+// GIVEN: dg.matmul {{.*}}label = "p2", shardings = <["", "tensor"], []>, <["", "tensor"], []>, <["", ""], ["tensor"]>
 
 // Pipeline stages cut no tensor.
 // WHOLE: dg.matmul {{.*}}shardings = <["", ""], []>, <["", ""], []>, <["", ""], []>

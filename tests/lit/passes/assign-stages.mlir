@@ -1,11 +1,24 @@
 // Forward ops are cut into stages of equal time, counting the backward work of each op with it; parameters stand where
 // they are first used; backward ops, updates and the ops of @eval follow the forward op of their origin.
 // RUN: dg-opt %s --dg-assign-stages=mesh=pipe=2 -split-input-file | FileCheck %s
+// RUN: dg-opt %s --dg-assign-stages="mesh=pipe=2 begins=4" -split-input-file | FileCheck %s --check-prefix=GIVEN
 // RUN: dg-opt %s --dg-assign-stages=mesh=data=4 -split-input-file | FileCheck %s --check-prefix=ONE
 
 // With one stage everything is on it.
 // ONE: dg.matmul {{.*}}stage = 0
 // ONE-NOT: stage = {{-1|1}}
+
+// A search's cut is taken whatever the costs: the second stage begins with the op of origin 4.
+// GIVEN-LABEL: dg.graph @eval(
+// GIVEN: dg.parameter "w1" {{.*}}stage = 0
+// GIVEN: dg.parameter "w2" {{.*}}stage = 1
+// GIVEN: dg.parameter "w3" {{.*}}stage = 1
+// GIVEN: dg.matmul {{.*}}origin = 3, stage = 0
+// GIVEN: dg.matmul {{.*}}origin = 4, stage = 1
+// GIVEN-LABEL: dg.graph @train(
+// GIVEN: dg.matmul {{.*}}origin = 4, phase = backward, stage = 1
+// GIVEN: dg.matmul {{.*}}origin = 3, phase = backward, stage = 0
+// GIVEN: dg.update {{.*}}origin = 2, phase = update, stage = 1
 
 // CHECK-LABEL: dg.graph @eval(
 dg.graph @eval(%x: tensor<256x256xf32>) typed {

@@ -35,6 +35,17 @@ TEST(ClusterTest, RoundTrips) {
   }
 }
 
+// So are measured kernels and shared cores.
+TEST(ClusterTest, RoundTripsMeasurements) {
+  Cluster cluster = hostCluster(4);
+  cluster.coresPerNode = 2;
+  cluster.device.kernels["dg.matmul"] = {{1.5, 2}, {100, 120.25}};
+  Result<Cluster> again = parseCluster(toJson(cluster), "again");
+  ASSERT_TRUE(again) << again.status().message();
+  EXPECT_EQ(again->coresPerNode, 2u);
+  EXPECT_EQ(again->device.kernels, cluster.device.kernels);
+}
+
 // A preset takes its numbers of nodes and devices.
 TEST(ClusterTest, PresetsTakeOptions) {
   EXPECT_EQ(findCluster("cpu:nodes=4")->numDevices(), 4u);
@@ -74,6 +85,15 @@ TEST(ClusterTest, NamesBadValues) {
   EXPECT_EQ(messageAfter("\"f64\"", "\"f65\""),
             "cluster.json: device.flops_per_second.f65 is 48000000000.0; expected no such key here; the README of "
             "partitioner/ lists the keys");
+  EXPECT_EQ(messageAfter("\"nodes\": 1", "\"cores_per_node\": 0, \"nodes\": 1"),
+            "cluster.json: cores_per_node is 0; expected a whole number from 1 to 65536");
+  EXPECT_EQ(messageAfter("\"efficiency\": 0.9", "\"efficiency\": 0.9, \"kernels\": {\"dg.relu\": [[2, 3], [1, 4]]}"),
+            "cluster.json: device.kernels.dg.relu is [1,4]; expected a pair of positive numbers, the first larger than "
+            "that of the pair before");
+  EXPECT_EQ(messageAfter("\"efficiency\": 0.9", "\"efficiency\": 0.9, \"kernels\": {\"dg.relu\": []}"),
+            "cluster.json: device.kernels.dg.relu is []; expected a list of pairs [roofline us, measured us]");
+  EXPECT_EQ(messageAfter("\"efficiency\": 0.9", "\"efficiency\": 0.9, \"kernels\": 7"),
+            "cluster.json: device.kernels is 7; expected an object");
   EXPECT_EQ(messageAfter("\"version\": 1", "\"version\": 2"), "cluster.json: version is 2; expected 1");
   EXPECT_EQ(messageAfter("\"device\": {", "\"device\": 3, \"other\": {"),
             "cluster.json: device is 3; expected an object");

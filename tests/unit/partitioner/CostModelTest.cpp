@@ -28,6 +28,21 @@ TEST(CostModelTest, KernelIsRoofline) {
   EXPECT_DOUBLE_EQ(costs.kernelUs(0, 0, DType::f32), 0);
 }
 
+// An op that was measured takes what its curve says: at a point exactly, between two straight in logarithms, outside in
+// proportion, never less than a launch. Others keep the roofline.
+TEST(CostModelTest, KernelFollowsItsCurve) {
+  Cluster cluster = makeModel(1, 1).cluster();
+  cluster.device.kernels["dg.relu"] = {{100, 400}, {10000, 10000}};
+  CostModel costs(cluster);
+  EXPECT_DOUBLE_EQ(costs.kernelUs(1, 100, DType::f32, "dg.relu"), 400);
+  EXPECT_DOUBLE_EQ(costs.kernelUs(10000, 1, DType::f32, "dg.relu"), 10000);
+  EXPECT_NEAR(costs.kernelUs(1, 1000, DType::f32, "dg.relu"), 2000, 1e-9); // half way: the geometric mean
+  EXPECT_DOUBLE_EQ(costs.kernelUs(1, 20000, DType::f32, "dg.relu"), 20000);
+  EXPECT_DOUBLE_EQ(costs.kernelUs(1, 50, DType::f32, "dg.relu"), 200);
+  EXPECT_DOUBLE_EQ(costs.kernelUs(0, 0.1, DType::f32, "dg.relu"), 3);
+  EXPECT_DOUBLE_EQ(costs.kernelUs(100, 50, DType::f32, "dg.add"), 203);
+}
+
 // A message takes the link that joins its ranks.
 TEST(CostModelTest, TransferTakesItsLink) {
   CostModel costs = makeModel(2, 2);

@@ -155,6 +155,8 @@ TEST(PlanSearch, EqualsExhaustiveSearch) {
     EXPECT_LE(found->lowerBoundUs, exhaustive.bestUs * (1 + 1e-9)) << "seed " << seed;
     EXPECT_LE(found->best.stages.peakBytes, options.memoryBytes) << "seed " << seed;
     numEqual += excess < 1e-9;
+    if (excess > 0.02)
+      std::printf("seed %lu: %s, %.2f %% above the optimum\n", seed, describe(found->best).c_str(), 100 * excess);
     worst = std::max(worst, excess);
     meanGap += found->gap / double(numCases);
   }
@@ -247,8 +249,7 @@ TEST(PlanSearch, RefusesInWords) {
   options.memoryBytes = 1000;
   Status status = searchPlan(model, costs, options).status();
   EXPECT_EQ(status.kind(), ErrorKind::usage);
-  EXPECT_NE(status.message().find("no plan for 4 ranks fits into 0.00 GiB a rank: the parameters alone need"),
-            std::string::npos)
+  EXPECT_EQ(status.message().find("no plan for 4 ranks fits into --memory 1000: the least that one needs is "), 0u)
       << status.message();
   model.ops[1].operands[0].value = 999;
   EXPECT_EQ(searchPlan(model, costs, {}).status().message(), "model: op 1 names a value that does not exist");

@@ -171,6 +171,34 @@ TEST(SimulatorTest, PipelineHasItsBubble) {
       }
 }
 
+// Ranks that share cores take turns: a pipeline whose stages outnumber the cores takes as long as all its work on them,
+// two independent chains on one core end together, and a core for each rank changes nothing.
+TEST(SimulatorTest, RanksShareCores) {
+  auto withCores = [](uint32_t numRanks, uint32_t cores) {
+    Cluster cluster = makeModel(numRanks).cluster();
+    cluster.coresPerNode = cores;
+    return CostModel(cluster);
+  };
+  Plan pipeline = makePipeline("1f1b", 4, 8, 3, 6, 0);
+  EXPECT_NEAR(simulate(pipeline, withCores(4, 1))->stepUs, 4 * 8 * 9.0, 1e-9);
+  EXPECT_NEAR(simulate(pipeline, withCores(4, 4))->stepUs, simulate(pipeline, makeModel(4))->stepUs, 1e-9);
+  double twoCores = simulate(pipeline, withCores(4, 2))->stepUs;
+  EXPECT_GE(twoCores, 4 * 8 * 9.0 / 2);
+  EXPECT_GT(twoCores, simulate(pipeline, makeModel(4))->stepUs);
+  PlanBuilder b(2); // 10 us on one stage, 4 on the other: both at half speed until 8, then one alone
+  for (uint32_t s = 0; s < 2; ++s) {
+    ChunkId chunk = b.chunk(s, Phase::forward);
+    b.kernel(chunk, s == 0 ? 10 : 4);
+    b.run(s, chunk);
+  }
+  EXPECT_NEAR(simulate(b.plan, withCores(2, 1))->stepUs, 14, 1e-9);
+  PlanBuilder replicas(1, 4); // four replicas on two cores
+  ChunkId chunk = replicas.chunk(0, Phase::forward);
+  replicas.kernel(chunk, 10);
+  replicas.run(0, chunk);
+  EXPECT_NEAR(simulate(replicas.plan, withCores(4, 2))->stepUs, 20, 1e-9);
+}
+
 // One micro-batch through two stages: every message adds its latency and its bytes.
 TEST(SimulatorTest, MessagesTakeTime) {
   Predicted predicted = *simulate(makePipeline("1f1b", 2, 1, 10, 20, 5), makeModel(2, 4));

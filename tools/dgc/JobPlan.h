@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model split for its ranks: from passes to the plan with its memory, once for a plan by hand, and for a searched one
+// until it fits. Kept apart from Compile.cpp, which reads the model before and writes the package after it.
+#pragma once
+
+#include "codegen/BuildPlan.h"
+#include "partitioner/Cluster.h"
+#include "tools/dgc/Compile.h"
+#include "tools/dgc/PhaseLog.h"
+
+#include "mlir/IR/OwningOpRef.h"
+
+#include <map>
+#include <memory>
+
+namespace dg::tools {
+
+/// How the samples of a step are cut: the numbers behind --batch, --microbatches, --accumulate and the data axis.
+struct BatchPlan {
+  int64_t samples = 0;      ///< of a step
+  int64_t microbatches = 1; ///< of a step
+  int64_t rows = 0;         ///< of one micro-batch over all data ranks, padding included
+};
+Result<BatchPlan> planBatch(const CompileOptions &options, const plan::Mesh &mesh);
+
+/// What the flags and the model say of the step.
+struct StepSource {
+  plan::Model model;
+  std::string optimizer;
+  bool isTraining = true;
+  codegen::Target target;
+};
+
+struct JobPlan {
+  mlir::OwningOpRef<mlir::ModuleOp> module; ///< split
+  plan::Plan plan;                          ///< without prediction
+  std::vector<codegen::LiteralTensor> literals;
+  std::map<std::string, std::unique_ptr<codegen::KernelModule>> kernels; ///< by program
+  PhaseLog phases;
+  partitioner::Cluster cluster;
+  std::string explanation; ///< of a searched plan, for dgviz
+};
+
+/// Splits a copy of the module as the flags say: mesh, micro-batches and schedule by hand, or all that a search finds,
+/// searched again with less memory where the arena turns out larger than a device. Returns 0 or an exit code, after a
+/// message on stderr. With --emit dg only `module` is set.
+int planJob(mlir::ModuleOp module, const CompileOptions &options, const StepSource &source, JobPlan &job);
+
+} // namespace dg::tools
