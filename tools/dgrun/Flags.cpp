@@ -93,6 +93,8 @@ static void addFiles(CLI::App &app, Flags &flags, CLI::Option *&resume) {
   app.add_flag(
       "--profile", flags.profile,
       "print at the end, on stderr, the time of each op, its flops and bytes a second and its share of the peak");
+  app.add_flag("--probe", flags.probe,
+               "measure this host and its links and print them as a cluster file for dgc --cluster; needs no JOB");
   app.add_flag("--json", flags.json,
                "one JSON object a line on stdout: start, step, epoch, eval, checkpoint, failure, end");
 }
@@ -112,7 +114,7 @@ std::optional<int> parseFlags(int argc, char **argv, Flags &flags) {
   // `dgrun --resume JOB.dgx`: the package is not a folder of checkpoints.
   if (flags.job.empty() && flags.resumeFrom.ends_with(".dgx"))
     flags.job = std::exchange(flags.resumeFrom, "");
-  if (flags.job.empty()) {
+  if (flags.job.empty() && !flags.probe) {
     std::fputs("dgrun: expected a package: dgrun JOB.dgx (dgrun --help lists the flags)\n", stderr);
     return exitUsage;
   }

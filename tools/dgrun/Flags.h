@@ -23,6 +23,7 @@ struct Flags {
   std::optional<uint64_t> seed;
   std::string checkpoint, resumeFrom, trace;
   bool profile = false;
+  bool probe = false;
   double timeoutSeconds = 30, rendezvousSeconds = 300;
   std::optional<int64_t> nodes, nodeRank;
   std::string rendezvous;

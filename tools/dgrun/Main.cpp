@@ -2,6 +2,7 @@
 // dgrun: flags, then the libraries. It never compiles and never interprets ops.
 #include "tools/dgrun/Flags.h"
 #include "tools/dgrun/Prepare.h"
+#include "tools/dgrun/Probe.h"
 #include "tools/dgrun/Where.h"
 
 #include <cstdio>
@@ -25,6 +26,13 @@ int main(int argc, char **argv) {
   dgrun::Flags flags;
   if (auto code = dgrun::parseFlags(argc, argv, flags))
     return *code;
+  if (flags.probe) {
+    auto cluster = dgrun::probeHost();
+    if (!cluster)
+      return fail(flags, cluster.status());
+    std::fputs(cluster->c_str(), stdout);
+    return 0;
+  }
   auto job = session::Job::open(flags.job);
   if (!job)
     return fail(flags, job.status());

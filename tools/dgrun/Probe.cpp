@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/dgrun/Probe.h"
+
+#include "partitioner/Cluster.h"
+#include "runtime/session/PeakRate.h"
+
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace dg::dgrun {
+
+namespace {
+
+constexpr size_t largeBytes = size_t(64) << 20, messageBytes = size_t(4) << 20;
+constexpr int numRounds = 5, numTurns = 2000;
+
+/// The best of several runs, in seconds.
+template <typename Work> double bestSeconds(Work work) {
+  double best = 1e300;
+  for (int round = 0; round < numRounds; ++round) {
+    auto start = std::chrono::steady_clock::now();
+    work();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best;
+}
+
+double measureMemory() {
+  std::vector<char> from(largeBytes, 1), to(largeBytes, 2);
+  // Through a pointer that the compiler cannot see through: it would leave the work out.
+  void *(*volatile copy)(void *, const void *, size_t) = std::memcpy;
+  return 2 * double(largeBytes) / bestSeconds([&] { copy(to.data(), from.data(), largeBytes); });
+}
+
+/// A word goes back and forth between two threads; half a turn is the latency.
+double measureMemoryLatencyUs() {
+  std::atomic<int> word{0};
+  std::thread other([&] {
+    for (int turn = 0; turn < numRounds * numTurns; ++turn) {
+      while (word.load(std::memory_order_acquire) != 2 * turn + 1)
+        std::this_thread::yield();
+      word.store(2 * turn + 2, std::memory_order_release);
+    }
+  });
+  int turn = 0;
+  double seconds = bestSeconds([&] {
+    for (int end = turn + numTurns; turn < end; ++turn) {
+      word.store(2 * turn + 1, std::memory_order_release);
+      while (word.load(std::memory_order_acquire) != 2 * turn + 2)
+        std::this_thread::yield();
+    }
+  });
+  other.join();
+  return seconds / numTurns / 2 * 1e6;
+}
+
+/// Two ends of a TCP connection to this host, closed with the object.
+class Connection {
+public:
+  Connection() {
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto *plain = reinterpret_cast<sockaddr *>(&address);
+    ends[0] = socket(AF_INET, SOCK_STREAM, 0);
+    bool isListening = bind(listener, plain, size) == 0 && listen(listener, 1) == 0 &&
+                       getsockname(listener, plain, &size) == 0 && connect(ends[0], plain, size) == 0;
+    ends[1] = isListening ? accept(listener, nullptr, nullptr) : -1;
+    close(listener);
+    for (int end : ends) {
+      int on = 1;
+      timeval deadline{10, 0};
+      setsockopt(end, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+      setsockopt(end, SOL_SOCKET, SO_RCVTIMEO, &deadline, sizeof deadline);
+      setsockopt(end, SOL_SOCKET, SO_SNDTIMEO, &deadline, sizeof deadline);
+    }
+  }
+  ~Connection() {
+    for (int end : ends)
+      close(end);
+  }
+  Connection(const Connection &) = delete;
+  Connection &operator=(const Connection &) = delete;
+  bool isOpen() const { return ends[1] >= 0; }
+  bool sendAll(int end, const char *bytes, size_t size) const {
+    for (ssize_t done = 1; size > 0 && done > 0; bytes += done, size -= size_t(done))
+      if (done = send(ends[end], bytes, size, MSG_NOSIGNAL); done <= 0)
+        return false;
+    return true;
+  }
+  bool receiveAll(int end, char *bytes, size_t size) const {
+    for (ssize_t done = 1; size > 0 && done > 0; bytes += done, size -= size_t(done))
+      if (done = recv(ends[end], bytes, size, 0); done <= 0)
+        return false;
+    return true;
+  }
+
+private:
+  int ends[2] = {-1, -1};
+};
+
+Result<partitioner::Link> measureTcp() {
+  Connection connection;
+  if (!connection.isOpen())
+    return Status::error(ErrorKind::runFailed,
+                         "--probe: no TCP connection to this host can be made ({}): allow it, or "
+                         "write the cluster file by hand",
+                         std::strerror(errno));
+  std::vector<char> sent(messageBytes, 1), received(messageBytes), echoed(messageBytes);
+  std::atomic<bool> isGood{true};
+  auto bounce = [&](size_t size, int turns) {
+    std::thread other([&] {
+      for (int turn = 0; turn < turns && isGood; ++turn)
+        isGood =
+            isGood && connection.receiveAll(1, received.data(), size) && connection.sendAll(1, received.data(), size);
+    });
+    for (int turn = 0; turn < turns && isGood; ++turn)
+      isGood = isGood && connection.sendAll(0, sent.data(), size) && connection.receiveAll(0, echoed.data(), size);
+    other.join();
+  };
+  double latencyS = bestSeconds([&] { bounce(1, 200); }) / 400;
+  double messageS = bestSeconds([&] { bounce(messageBytes, 2); }) / 4;
+  if (!isGood)
+    return Status::error(ErrorKind::runFailed,
+                         "--probe: the TCP connection of this host to itself broke off ({}); try again",
+                         std::strerror(errno));
+  return partitioner::Link{double(messageBytes) / std::max(messageS - latencyS, 1e-9), latencyS * 1e6};
+}
+
+/// What it takes to hand a piece of work to another function that the compiler cannot see: the least that a task costs.
+double measureLaunchUs() {
+  std::atomic<uint64_t> count{0};
+  void (*volatile call)(std::atomic<uint64_t> &) = [](std::atomic<uint64_t> &c) { c.fetch_add(1); };
+  constexpr int calls = 100000;
+  return bestSeconds([&] {
+           for (int i = 0; i < calls; ++i)
+             call(count);
+         }) /
+         calls * 1e6;
+}
+
+} // namespace
+
+Result<std::string> probeHost() {
+  partitioner::Cluster cluster;
+  char name[256] = "host";
+  gethostname(name, sizeof name - 1);
+  cluster.name = name;
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  cluster.devicesPerNode =
+      sched_getaffinity(0, sizeof cores, &cores) == 0 ? std::max<uint32_t>(1, uint32_t(CPU_COUNT(&cores))) : 1;
+  cluster.coresPerNode = cluster.devicesPerNode;
+  partitioner::Device &device = cluster.device;
+  device.name = "core";
+  device.flopsPerSecond[plan::DType::f32] = session::measurePeakFlops();
+  device.flopsPerSecond[plan::DType::f64] = device.flopsPerSecond[plan::DType::f32] / 2;
+  device.memoryBytes = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE)) / cluster.devicesPerNode;
+  device.memoryBytesPerSecond = measureMemory();
+  device.efficiency = 0.9;
+  device.launchUs = measureLaunchUs();
+  cluster.intraNode = {device.memoryBytesPerSecond / 2, measureMemoryLatencyUs()};
+  Result<partitioner::Link> tcp = measureTcp();
+  if (!tcp)
+    return tcp.status();
+  cluster.interNode = *tcp;
+  return partitioner::toJson(cluster);
+}
+
+} // namespace dg::dgrun
