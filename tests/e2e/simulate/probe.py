@@ -29,7 +29,7 @@ def main(dgrun, dgc):
         step = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     if step["devices"] != cluster["devices_per_node"] or step["step_us"] <= 0:
         wrong.append(f"a step on {step['devices']} devices takes {step['step_us']} us, expected {cluster['devices_per_node']} devices")
-    sys.exit("\n".join(wrong))
+    sys.exit("\n".join(wrong) or 0)
 
 
 if __name__ == "__main__":
