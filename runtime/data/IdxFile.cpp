@@ -3,11 +3,9 @@
 #include "runtime/data/SharedMapping.h"
 #include "runtime/data/TensorFiles.h"
 
+#include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <new>
-#include <sys/stat.h>
 #include <zlib.h>
 
 namespace dg::data {
@@ -92,92 +90,114 @@ static Tensor finish(IdxHeader header, std::shared_ptr<std::vector<std::byte>> v
   return std::move(header.tensor);
 }
 
-/// Reads exactly `to.size()` bytes if there are so many; returns how many there were, or -1 on damage.
-static int64_t readFully(gzFile file, std::span<std::byte> to) {
-  size_t done = 0;
-  while (done < to.size()) {
-    int count = gzread(file, to.data() + done, unsigned(std::min<size_t>(to.size() - done, 1u << 30)));
-    if (count < 0)
-      return -1;
-    if (count == 0)
-      break;
-    done += size_t(count);
+namespace {
+/// Inflates gzip data that lies in memory. Members that follow each other are one stream, and what follows the last is
+/// ignored, as gunzip does.
+class GzipReader {
+public:
+  explicit GzipReader(std::span<const std::byte> bytes) : rest(bytes) {
+    isGood = inflateInit2(&stream, 16 + MAX_WBITS) == Z_OK;
   }
-  return int64_t(done);
-}
+  ~GzipReader() { inflateEnd(&stream); }
+  GzipReader(const GzipReader &) = delete;
+  GzipReader &operator=(const GzipReader &) = delete;
 
-static Result<Tensor> readCompressed(const std::string &path, gzFile file, int64_t compressedBytes) {
-  auto damaged = [&] {
-    int code = 0;
-    return Status::error(ErrorKind::badInput, "{}: damaged gzip data: {}", path, gzerror(file, &code));
-  };
+  /// Fills `to` as far as there are bytes; returns how many there were, or -1 on damage.
+  int64_t read(std::span<std::byte> to) {
+    size_t done = 0;
+    while (isGood && !isAtEnd && done < to.size()) {
+      uInt give = uInt(std::min(rest.size(), mostAtOnce)), room = uInt(std::min(to.size() - done, mostAtOnce));
+      stream.next_in = reinterpret_cast<Bytef *>(const_cast<std::byte *>(rest.data()));
+      stream.next_out = reinterpret_cast<Bytef *>(to.data() + done);
+      stream.avail_in = give, stream.avail_out = room;
+      int code = inflate(&stream, Z_NO_FLUSH);
+      rest = rest.subspan(give - stream.avail_in);
+      done += room - stream.avail_out;
+      if (code == Z_STREAM_END) {
+        isAtEnd = !isGzip(rest);
+        isGood = isAtEnd || inflateReset(&stream) == Z_OK;
+      } else {
+        isGood = code == Z_OK;
+      }
+    }
+    return isGood ? int64_t(done) : -1;
+  }
+
+  /// Why read gave -1.
+  const char *fault() const { return stream.msg ? stream.msg : "it ends too early"; }
+
+  static bool isGzip(std::span<const std::byte> bytes) {
+    return bytes.size() >= 2 && bytes[0] == std::byte(0x1f) && bytes[1] == std::byte(0x8b);
+  }
+
+private:
+  static constexpr size_t mostAtOnce = size_t(1) << 30; // zlib counts in 32 bits
+  z_stream stream{};
+  std::span<const std::byte> rest;
+  bool isGood = false, isAtEnd = false;
+};
+} // namespace
+
+static Result<Tensor> readCompressed(const std::string &where, std::span<const std::byte> bytes) {
+  GzipReader file(bytes);
+  auto damaged = [&] { return Status::error(ErrorKind::badInput, "{}: damaged gzip data: {}", where, file.fault()); };
   std::array<std::byte, 4 + 4 * 8> start;
-  int64_t found = readFully(file, std::span(start).first(4));
+  int64_t found = file.read(std::span(start).first(4));
   if (found < 0)
     return damaged();
   if (found == 4 && start[3] <= std::byte(8)) {
-    int64_t more = readFully(file, std::span(start).subspan(4, 4 * size_t(start[3])));
+    int64_t more = file.read(std::span(start).subspan(4, 4 * size_t(start[3])));
     if (more < 0)
       return damaged();
     found += more;
   }
-  auto header = parseHeader(path, std::span(start).first(size_t(found)));
+  auto header = parseHeader(where, std::span(start).first(size_t(found)));
   if (!header)
     return header.status();
-  if (header->dataBytes / maxInflation > compressedBytes)
-    return wrongSize(path, *header, fmt::format("only {} compressed bytes", compressedBytes));
-  auto values = allocate(path, header->dataBytes);
+  if (header->dataBytes / maxInflation > int64_t(bytes.size()))
+    return wrongSize(where, *header, fmt::format("only {} compressed bytes", bytes.size()));
+  auto values = allocate(where, header->dataBytes);
   if (!values)
     return values.status();
-  int64_t read = readFully(file, **values);
+  int64_t read = file.read(**values);
   if (read < 0)
     return damaged();
+  // One byte more than there is, so that the end is reached and its checksum compared.
   std::byte extra;
-  int64_t rest = read == header->dataBytes ? readFully(file, {&extra, 1}) : 0;
+  int64_t rest = read == header->dataBytes ? file.read({&extra, 1}) : 0;
   if (rest < 0)
     return damaged();
   if (read != header->dataBytes || rest != 0)
-    return wrongSize(path, *header, rest ? "more" : fmt::format("{} bytes", read));
+    return wrongSize(where, *header, rest ? "more" : fmt::format("{} bytes", read));
   return finish(std::move(*header), std::move(*values));
 }
 
-static Result<Tensor> openCompressed(const std::string &path) {
-  struct stat info;
-  if (stat(path.c_str(), &info) != 0)
-    return Status::error(ErrorKind::badInput, "{}: cannot be opened: {}", path, std::strerror(errno));
-  gzFile file = gzopen(path.c_str(), "rbe");
-  if (!file)
-    return Status::error(ErrorKind::badInput, "{}: cannot be opened: {}", path, std::strerror(errno));
-  Result<Tensor> tensor = readCompressed(path, file, info.st_size);
-  int closed = gzclose_r(file);
-  if (tensor && closed != Z_OK)
-    return Status::error(ErrorKind::badInput, "{}: truncated gzip data", path);
-  return tensor;
+Result<Tensor> readIdx(const std::string &where, std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+  if (GzipReader::isGzip(bytes))
+    return readCompressed(where, bytes);
+  auto header = parseHeader(where, bytes);
+  if (!header)
+    return header.status();
+  std::span<const std::byte> values = bytes.subspan(header->headerBytes);
+  if (int64_t(values.size()) != header->dataBytes)
+    return wrongSize(where, *header, fmt::format("{} bytes", values.size()));
+  if (sizeOf(header->tensor.type) == 1) {
+    header->tensor.data = values.data();
+    header->tensor.owner = std::move(owner);
+    return std::move(header->tensor);
+  }
+  auto copy = allocate(where, header->dataBytes);
+  if (!copy)
+    return copy.status();
+  std::copy(values.begin(), values.end(), (*copy)->begin());
+  return finish(std::move(*header), std::move(*copy));
 }
 
 Result<Tensor> openIdx(const std::string &path) {
   auto file = mapShared(path);
   if (!file)
     return file.status();
-  std::span<const std::byte> bytes = (*file)->bytes();
-  if (bytes.size() >= 2 && bytes[0] == std::byte(0x1f) && bytes[1] == std::byte(0x8b))
-    return openCompressed(path);
-  auto header = parseHeader(path, bytes);
-  if (!header)
-    return header.status();
-  std::span<const std::byte> values = bytes.subspan(header->headerBytes);
-  if (int64_t(values.size()) != header->dataBytes)
-    return wrongSize(path, *header, fmt::format("{} bytes", values.size()));
-  if (sizeOf(header->tensor.type) == 1) {
-    header->tensor.data = values.data();
-    header->tensor.owner = *file;
-    return std::move(header->tensor);
-  }
-  auto copy = allocate(path, header->dataBytes);
-  if (!copy)
-    return copy.status();
-  std::copy(values.begin(), values.end(), (*copy)->begin());
-  return finish(std::move(*header), std::move(*copy));
+  return readIdx(path, (*file)->bytes(), *file);
 }
 
 } // namespace dg::data

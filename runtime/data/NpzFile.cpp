@@ -185,7 +185,11 @@ Result<Tensor> openNpz(const std::string &path, const std::string &name) {
   auto file = mapShared(path);
   if (!file)
     return file.status();
-  std::span<const std::byte> bytes = (*file)->bytes();
+  return readNpz(path, (*file)->bytes(), *file, name);
+}
+
+Result<Tensor> readNpz(const std::string &path, std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                       const std::string &name) {
   auto entries = readDirectory(bytes);
   if (!entries)
     return Status::error(ErrorKind::badInput, "{}: not an .npz archive, or a truncated one", path);
@@ -208,7 +212,7 @@ Result<Tensor> openNpz(const std::string &path, const std::string &name) {
   if (isStored) {
     if (checksumOf(*raw) != found->checksum)
       return Status::error(ErrorKind::badInput, "{}: damaged: its checksum differs", where);
-    return readNpy(where, *raw, *file);
+    return readNpy(where, *raw, std::move(owner));
   }
   std::shared_ptr<std::vector<std::byte>> values;
   try {

@@ -15,14 +15,17 @@ namespace dg::data {
 /// IDX, the format of MNIST: zero, zero, type, rank, then big-endian dimensions and values. Plain files of one-byte
 /// elements stay mapped; others, and gzip, are read into memory.
 Result<Tensor> openIdx(const std::string &path);
+/// The same from memory, as all read… functions: `where` names the file in messages, `owner` keeps the bytes alive.
+Result<Tensor> readIdx(const std::string &where, std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
 
 /// NumPy's .npy, versions 1 to 3, C order, numbers and booleans only (no objects, no structures). Stays mapped.
 Result<Tensor> openNpy(const std::string &path);
-/// The same from memory; `where` names the file in messages.
 Result<Tensor> readNpy(const std::string &where, std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
 
 /// Array `name` of NumPy's .npz. With an empty name the archive must hold exactly one array. Read into memory.
 Result<Tensor> openNpz(const std::string &path, const std::string &name);
+Result<Tensor> readNpz(const std::string &where, std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                       const std::string &name);
 
 /// Tensor `name` of a safetensors file. Stays mapped.
 Result<Tensor> openSafetensors(const std::string &path, const std::string &name);

@@ -22,11 +22,9 @@ using ArchiveFile = std::unique_ptr<zip_file_t, ZipDeleter>;
 
 constexpr uint64_t maxManifestBytes = 1u << 20;
 
-Result<Archive> openArchive(const MappedFile &file) {
-  std::span<const std::byte> bytes = file.bytes();
+Result<Archive> openArchive(std::span<const std::byte> bytes, const std::string &path) {
   if (bytes.empty())
-    return Status::error(ErrorKind::badInput, "{}: empty, expected a DG package; compile it again with dgc",
-                         file.path());
+    return Status::error(ErrorKind::badInput, "{}: empty, expected a DG package; compile it again with dgc", path);
   zip_error_t error;
   zip_error_init(&error);
   zip_source_t *source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
@@ -34,7 +32,7 @@ Result<Archive> openArchive(const MappedFile &file) {
   if (!archive) {
     bool looksZipped = bytes.size() >= 4 && bytes[0] == std::byte('P') && bytes[1] == std::byte('K');
     Status failure = Status::error(
-        ErrorKind::badInput, "{}: {} ({}, {} bytes); {}", file.path(),
+        ErrorKind::badInput, "{}: {} ({}, {} bytes); {}", path,
         looksZipped ? "a truncated or altered package" : "not a DG package", zip_error_strerror(&error), bytes.size(),
         looksZipped ? "copy it again, or compile it again with dgc" : "give a file that dgc wrote");
     if (source)
@@ -104,7 +102,14 @@ Result<Package> Package::open(const std::string &path) {
   Result<MappedFile> mapped = MappedFile::open(path);
   if (!mapped)
     return mapped.status();
-  Result<Archive> archive = openArchive(*mapped);
+  Result<Package> package = read(path, mapped->bytes());
+  if (package)
+    package->file = std::move(*mapped);
+  return package;
+}
+
+Result<Package> Package::read(const std::string &path, std::span<const std::byte> all) {
+  Result<Archive> archive = openArchive(all, path);
   if (!archive)
     return archive.status();
   Result<Manifest> manifest = readManifest(archive->get(), path);
@@ -113,7 +118,6 @@ Result<Package> Package::open(const std::string &path) {
   DG_RETURN_IF_ERROR(compareDirectory(archive->get(), *manifest, path));
 
   Package package;
-  std::span<const std::byte> all = mapped->bytes();
   for (const ManifestEntry &entry : manifest->entries) {
     if (entry.offset > all.size() || entry.size > all.size() - entry.offset)
       return Status::error(ErrorKind::badInput, "{}: entry '{}' ends behind the file; compile it again with dgc", path,
@@ -131,7 +135,7 @@ Result<Package> Package::open(const std::string &path) {
     return Status::error(ErrorKind::badInput, "{}: a package without plan.json; compile it again with dgc", path);
   package.writtenBy = manifest->tool;
   package.seal = sealOf(all, *manifest);
-  package.file = std::move(*mapped);
+  package.name = path;
   return package;
 }
 

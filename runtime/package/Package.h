@@ -40,6 +40,8 @@ public:
   /// Checks the whole file: archive, manifest, version, size and hash of every entry, and that there is a plan. Fails
   /// with badInput and a message that names the file, the entry and what to do.
   static Result<Package> open(const std::string &path);
+  /// The same from memory, which is borrowed as long as the package lives; `path` is for messages.
+  static Result<Package> read(const std::string &path, std::span<const std::byte> all);
 
   /// The bytes of one entry; badInput if there is none of that name.
   Result<std::span<const std::byte>> entry(std::string_view name) const;
@@ -50,7 +52,7 @@ public:
   std::vector<std::string> entries() const;
   /// The version of the dgc that wrote it.
   const std::string &toolVersion() const { return writtenBy; }
-  const std::string &path() const { return file.path(); }
+  const std::string &path() const { return name; }
   /// Equal for packages of equal contents: it covers the manifest, which has the hash of every entry.
   const std::string &identity() const { return seal; }
 
@@ -60,7 +62,7 @@ private:
     std::span<const std::byte> bytes;
   };
   MappedFile file;
-  std::string seal;
+  std::string name, seal;
   std::vector<Item> items;
   std::string writtenBy;
 };

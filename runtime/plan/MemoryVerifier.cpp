@@ -56,8 +56,8 @@ Status checkPlace(const Plan &plan, ValueId id) {
   return Status::ok();
 }
 
-/// Fails if a value marked `exclusive` shares a byte with another of `values` that is not the same buffer. A sweep over
-/// all slots, O(n log n): an overlap exists exactly if an interval starts before the farthest end of those before it.
+/// Fails if a value marked `exclusive` shares a byte with another of `values` that is not the same buffer. A sweep,
+/// O(n log n): an overlap exists exactly if an interval starts before the farthest end of those before it.
 Status checkExclusive(const Plan &plan, const PlanFacts &facts, const std::vector<ValueId> &values,
                       const std::vector<bool> &exclusive, std::string_view why) {
   struct Interval {
@@ -72,11 +72,11 @@ Status checkExclusive(const Plan &plan, const PlanFacts &facts, const std::vecto
     isExclusive = isExclusive || exclusive[id];
   }
   for (const auto &[buffer, entry] : buffers) {
+    // All slots as one interval: what lies between them is padding, and a plan may claim a million of them.
     const Value &value = plan.values[entry.first];
-    for (uint32_t slot = 0; value.bytes > 0 && slot < value.slots; ++slot) {
-      uint64_t begin = value.offset + slot * value.stride;
-      intervals.push_back({begin, begin + value.bytes, entry.first, entry.second});
-    }
+    uint64_t last = value.slots > 1 ? uint64_t(value.slots - 1) * value.stride : 0;
+    if (value.bytes > 0)
+      intervals.push_back({value.offset, value.offset + last + value.bytes, entry.first, entry.second});
   }
   std::sort(intervals.begin(), intervals.end(), [](const Interval &a, const Interval &b) {
     return std::pair(a.begin, a.value) < std::pair(b.begin, b.value);

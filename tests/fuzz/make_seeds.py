@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes small files of every form that the fuzz targets read, as their first corpus.
+
+usage: make_seeds.py BIN OUT [TARGET...]
+BIN is a folder with dgc; OUT/<target>/ gets the files. Nothing is random: the same tree gives the same seeds.
+"""
+import gzip
+import io
+import json
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ONNX_TESTS = pathlib.Path("/usr/share/libonnx-testdata/data")
+
+
+def safetensors_file(tensors, metadata=None):
+    header, data = {}, b""
+    if metadata:
+        header["__metadata__"] = metadata
+    for name, (dtype, width, shape) in tensors.items():
+        size = width
+        for dimension in shape:
+            size *= dimension
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + size]}
+        data += b"\x01" * size
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def safetensors_seeds():
+    yield "empty", safetensors_file({})
+    yield "scalar", safetensors_file({"x": ("F32", 4, [])})
+    yield "mixed", safetensors_file({"w": ("F64", 8, [2, 3]), "b": ("BF16", 2, [3]), "none": ("I64", 8, [0, 4])},
+                                    {"format": "pt"})
+    yield "bytes", safetensors_file({"m": ("BOOL", 1, [4]), "e": ("F8_E4M3", 1, [2, 2])})
+
+
+def npy_file(descr, shape, data, version=1):
+    sizes = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({sizes}), }}\n".encode()
+    length = struct.pack("<H" if version == 1 else "<I", len(text))
+    return b"\x93NUMPY" + bytes([version, 0]) + length + text + data
+
+
+def npz_file(arrays, method):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for name, data in arrays.items():
+            archive.writestr(zipfile.ZipInfo(name), data, method)
+    return out.getvalue()
+
+
+def npy_seeds():
+    for version in (1, 2, 3):
+        yield f"version{version}", npy_file("<f4", (2, 3), b"\0" * 24, version)
+    yield "big-endian", npy_file(">i2", (4,), b"\0\1" * 4)
+    yield "scalar", npy_file("|b1", (), b"\1")
+    one = npy_file("<f4", (2,), b"\0" * 8)
+    yield "stored", npz_file({"x.npy": one}, zipfile.ZIP_STORED)
+    yield "deflated", npz_file({"x.npy": one, "y.npy": npy_file("<i8", (9,), b"\0" * 72)}, zipfile.ZIP_DEFLATED)
+
+
+def idx_seeds():
+    for code, width in ((0x08, 1), (0x09, 1), (0x0B, 2), (0x0C, 4), (0x0D, 4), (0x0E, 8)):
+        data = bytes([0, 0, code, 2]) + struct.pack(">II", 2, 3) + b"\x01" * (6 * width)
+        yield f"type{code}", data
+        yield f"type{code}.gz", gzip.compress(data, mtime=0)
+
+
+def package_seeds():
+    """Zip archives with a manifest of the right form; the mutator makes the hashes right."""
+    for number, names in enumerate((["plan.json"], ["plan.json", "train.x86-64-v3.so", "init.safetensors"])):
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as archive:
+            for name in names:
+                archive.writestr(zipfile.ZipInfo(name), "content of " + name)
+            archive.writestr(zipfile.ZipInfo("manifest.json"), '{"version": 1, "tool": "dg", "entries": {}}')
+        yield f"package{number}", out.getvalue()
+
+
+def without_program(plan, gone):
+    """The plan without its last program, `gone`, and what only that has."""
+    if len(plan["programs"]) != gone + 1:
+        return plan
+    plan["schedule"].pop(plan["programs"].pop()["name"])
+    kept = [chunk for chunk in plan["stages"] if chunk["program"] != gone]
+    assert plan["stages"][:len(kept)] == kept, "the chunks of the last program come last"
+    plan["stages"] = kept
+    ops = sorted(op for chunk in kept for op in chunk["ops"])
+    number = {op: index for index, op in enumerate(ops)}
+    plan["ops"] = [plan["ops"][op] for op in ops]
+    for op in plan["ops"]:
+        if "deps" in op:
+            op["deps"] = [number[dep] for dep in op["deps"]]
+        if "finishes" in op:
+            op["finishes"] = number[op["finishes"]]
+    plan["collectives"] = [dict(entry, task=number[entry["task"]]) for entry in plan["collectives"] if entry["task"] in number]
+    return plan
+
+
+def smaller(plan):
+    """The plan without what only people read, and with short names: inputs are tried the faster."""
+    for key in ("search", "predicted"):
+        plan[key] = {name: [] if isinstance(value, list) and key == "search" else value for name, value in plan[key].items()}
+    for number, op in enumerate(plan["ops"]):
+        op["name"] = f"t{number}"
+        for key in ("op", "source", "flops", "bytes"):
+            op.pop(key, None)
+    for number, value in enumerate(plan["values"]):
+        value["name"] = f"v{number}"
+    return json.dumps(plan, separators=(",", ":")).encode()
+
+
+def plan_seeds(bin_folder):
+    for number, flags in enumerate((
+            ["mlp:2-3", "--batch", "2"],
+            ["mlp:2-4-2", "--batch", "2", "--infer", "--mesh", "tensor=2"],
+            ["mlp:2-2", "--batch", "2", "--mesh", "data=2"],
+            ["mlp:2-2-2", "--batch", "2", "--infer", "--mesh", "pipe=2", "--microbatches", "2"],
+            ["mlp:2-2-2", "--batch", "2", "--mesh", "pipe=2", "--microbatches", "2"])):
+        text = subprocess.run([bin_folder / "dgc", *flags, "--emit", "plan"], check=True, stdout=subprocess.PIPE).stdout
+        plan = json.loads(text)
+        if "--infer" not in flags:  # evaluation would be as long again
+            plan = without_program(plan, 1)
+        yield f"plan{number}", smaller(plan)
+
+
+def text_seeds(_most=2500):
+    for path in sorted((ROOT / "tests/lit/ir").glob("*.mlir")) + sorted((ROOT / "examples").glob("*.mlir")):
+        parts = re.split(r"^// -----.*$", path.read_text(), flags=re.MULTILINE)
+        for number, part in enumerate(parts):
+            text = re.sub(r"^\s*//.*\n", "", part, flags=re.MULTILINE).strip() + "\n"
+            if 10 < len(text) <= _most:
+                yield f"{path.stem}{number}", text.encode()
+
+
+def onnx_seeds(_most=700):
+    """The ONNX project's own tests, one of each operator, and all small ones of its simple set."""
+    seen = set()
+    for path in sorted(ONNX_TESTS.glob("*/*/model.onnx")):
+        data = path.read_bytes()
+        operator = re.sub(r"(_[0-9]+d|_example|_expanded.*|_default.*|_cpu)", "", path.parent.name).split("_")[1:3]
+        if len(data) > _most or (path.parts[-3] == "node" and tuple(operator) in seen):
+            continue
+        seen.add(tuple(operator))
+        yield path.parent.name, data
+
+
+def main():
+    bin_folder, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    makers = {"safetensors": safetensors_seeds, "npy": npy_seeds, "idx": idx_seeds, "package": package_seeds,
+              "plan": lambda: plan_seeds(bin_folder), "text": text_seeds, "onnx": onnx_seeds}
+    for target in sys.argv[3:] or makers:
+        folder = out / target
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, data in makers[target]():
+            (folder / name).write_bytes(data)
+        print(f"{target}: {sum(1 for _ in folder.iterdir())} seeds")
+
+
+if __name__ == "__main__":
+    main()
