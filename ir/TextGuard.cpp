@@ -5,7 +5,6 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 
@@ -30,24 +29,31 @@ static bool isElementType(llvm::StringRef word) {
   return llvm::is_contained(names, word);
 }
 
-/// What is wrong with a tensor type whose text follows "tensor<"; "" if nothing is. The verifiers of ops rest on it:
-/// they may multiply sizes, and know every element type.
-static std::string faultOfTensor(llvm::StringRef rest) {
+/// Without the spaces and comments that the parser skips too.
+static llvm::StringRef skipSpace(llvm::StringRef text) {
+  for (text = text.ltrim(); text.starts_with("//"); text = text.ltrim())
+    text = text.drop_until([](char c) { return c == '\n'; });
+  return text;
+}
+
+/// What is wrong with the tensor type at the beginning of `type`, of which `rest` follows "tensor<"; "" if nothing is.
+/// The verifiers of ops rest on it: they may multiply sizes, and know every element type.
+static std::string faultOfTensor(llvm::StringRef type, llvm::StringRef rest) {
   uint64_t elements = 1;
   size_t rank = 0;
-  rest = rest.ltrim();
+  rest = skipSpace(rest);
   while (!rest.empty() && (llvm::isDigit(rest.front()) || rest.front() == '?')) {
     llvm::StringRef digits = rest.take_while([](char c) { return llvm::isDigit(c); });
     uint64_t size = 1;
     bool isCounted = digits.empty() || !digits.getAsInteger(10, size);
-    if (!isCounted || llvm::MulOverflow<uint64_t>(elements, std::max<uint64_t>(size, 1), elements) ||
+    if (!isCounted || __builtin_mul_overflow(elements, std::max<uint64_t>(size, 1), &elements) ||
         elements > maxTensorElements || ++rank > maxTensorRank)
-      return llvm::formatv("found a tensor of more than {0} dimensions or 2^48 elements, expected a smaller one",
-                           maxTensorRank);
-    rest = rest.drop_front(std::max<size_t>(digits.size(), 1)).ltrim();
+      return llvm::formatv("found {0}>, expected a tensor of at most {1} dimensions and 2^48 elements",
+                           type.take_until([](char c) { return c == '>'; }).take_front(80), maxTensorRank);
+    rest = skipSpace(rest.drop_front(std::max<size_t>(digits.size(), 1)));
     if (!rest.consume_front("x"))
       return ""; // the parser says what it expects here
-    rest = rest.ltrim();
+    rest = skipSpace(rest);
   }
   llvm::StringRef element = rest.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
   if (!isElementType(element) && !rest.starts_with("*"))
@@ -55,7 +61,7 @@ static std::string faultOfTensor(llvm::StringRef rest) {
         "found a tensor of '{0}', expected numbers or booleans: f32, f64, f16, bf16, i1, i8, i16, i32, i64, "
         "ui8, ui16, ui32 or ui64",
         element);
-  if (rest.drop_front(element.size()).ltrim().starts_with(","))
+  if (skipSpace(rest.drop_front(element.size())).starts_with(","))
     return "found a tensor with an encoding, expected one without";
   return "";
 }
@@ -78,9 +84,9 @@ static std::string scan(llvm::StringRef text, size_t &at) {
           rest.take_while([](char letter) { return llvm::isAlnum(letter) || letter == '_' || letter == '.'; });
       if (isForeign(word))
         return llvm::formatv("found {0}, {1}, which has none", word, expected);
-      llvm::StringRef behind = rest.drop_front(word.size()).ltrim();
+      llvm::StringRef behind = skipSpace(rest.drop_front(word.size()));
       if (word == "tensor" && behind.consume_front("<"))
-        if (std::string fault = faultOfTensor(behind); !fault.empty())
+        if (std::string fault = faultOfTensor(rest, behind); !fault.empty())
           return fault;
       at += word.size() - 1;
     } else if (llvm::StringRef("([{<").contains(c)) {

@@ -12,7 +12,7 @@ case ${1:-} in
 -h | --help)
   echo "usage: tools/check.sh [--full]"
   echo "  default  release build, tests that are not slow, format, layers, test coverage rules, TSan over the runtime"
-  echo "  --full   also slow tests, ASan and UBSan, clang-tidy on the folders that differ from \$DG_TIDY_BASE"
+  echo "  --full   also slow tests, ASan and UBSan, short fuzz runs, clang-tidy on the folders that differ from \$DG_TIDY_BASE"
   echo "           (default origin/main; everything where that names nothing)"
   exit 0
   ;;
@@ -171,6 +171,13 @@ if [[ -n $full ]]; then
   else
     failed=$((failed + 1))
     skip "tests asan" "the build failed"
+  fi
+  if part "build fuzz" build fuzz; then
+    passed=$((passed + 1))
+    check "short fuzz runs" tests/fuzz/run.sh --runs 20000 --seconds 20
+  else
+    failed=$((failed + 1))
+    skip "short fuzz runs" "the build failed"
   fi
   check clang-tidy check_tidy
 fi

@@ -5,7 +5,7 @@
 //   2. all others are followed byte by byte through the chunk, as an interval map of who wrote and who read last. Each
 //      access must be ordered after the conflicting ones before it (by transitivity after all of them), and a read must
 //      find what its own value's writer left. O(accesses · log) for each chunk.
-// Values with the same place and size are one buffer: a view, or an op that works in place.
+// Values with the same place and size are one buffer: an op that works in place.
 #include "runtime/plan/MemoryVerifier.h"
 #include "runtime/plan/ChunkOrder.h"
 
@@ -127,7 +127,7 @@ Status checkPersistentWrites(const Plan &plan, const PlanFacts &facts) {
 /// stage.
 class ByteHistory {
 public:
-  ByteHistory(const Plan &plan, const PlanFacts &facts, const ProgramUse &use) : plan(plan), facts(facts), use(use) {}
+  ByteHistory(const Plan &plan, const PlanFacts &facts) : plan(plan), facts(facts) {}
 
   /// What the runtime has put there before the step.
   void define(ValueId id) { replace(id, {}); }
@@ -192,9 +192,7 @@ private:
   }
 
   Status checkContent(ValueId id, const Piece &piece, const std::string &reader) {
-    bool isView = !use.written[id] && plan.values[id].kind != ValueKind::input;
-    if (piece.value == noId || piece.value == id || isPersistent(plan.values[id].kind) ||
-        (isView && isSameBuffer(piece.value, id)))
+    if (piece.value == noId || piece.value == id || isPersistent(plan.values[id].kind))
       return Status::ok();
     return Status::error(ErrorKind::badInput, "plan: {} reads {}, which ops[{}] ('{}') has overwritten with {}", reader,
                          describe(plan, id), piece.writer.task,
@@ -286,7 +284,6 @@ private:
 
   const Plan &plan;
   const PlanFacts &facts;
-  const ProgramUse &use;
   const ChunkOrder *order = nullptr;
   Access current;
   uint32_t epoch = 0;
@@ -294,19 +291,18 @@ private:
 };
 
 /// Loop bodies and, with several micro-batches, every chunk: each instance stands for itself.
-Status followAlone(const Plan &plan, const PlanFacts &facts, const ProgramUse &use, ChunkId chunk) {
-  ByteHistory history(plan, facts, use);
+Status followAlone(const Plan &plan, const PlanFacts &facts, ChunkId chunk) {
+  ByteHistory history(plan, facts);
   DG_RETURN_IF_ERROR(history.run(plan.chunks[chunk]));
   for (TaskId task : plan.chunks[chunk].tasks)
     if (plan.tasks[task].kind == TaskKind::loop)
-      DG_RETURN_IF_ERROR(followAlone(plan, facts, use, plan.tasks[task].body));
+      DG_RETURN_IF_ERROR(followAlone(plan, facts, plan.tasks[task].body));
   return Status::ok();
 }
 
 /// With one micro-batch memory may be reused from one chunk to the next, so the whole step is followed.
-Status followStep(const Plan &plan, const PlanFacts &facts, const ProgramUse &use, const Program &program,
-                  uint32_t stage) {
-  ByteHistory history(plan, facts, use);
+Status followStep(const Plan &plan, const PlanFacts &facts, const Program &program, uint32_t stage) {
+  ByteHistory history(plan, facts);
   for (const Port &port : program.inputs)
     for (ValueId id : port.values)
       if (plan.values[id].stage == stage)
@@ -354,13 +350,13 @@ Status verifyLifetimes(const Plan &plan, const PlanFacts &facts, const Program &
     DG_RETURN_IF_ERROR(checkOutliving(plan, facts, use, program));
     for (ChunkId chunk : use.chunks)
       if (program.microbatches > 1)
-        DG_RETURN_IF_ERROR(followAlone(plan, facts, use, chunk));
+        DG_RETURN_IF_ERROR(followAlone(plan, facts, chunk));
       else
         for (TaskId task : plan.chunks[chunk].tasks)
           if (plan.tasks[task].kind == TaskKind::loop)
-            DG_RETURN_IF_ERROR(followAlone(plan, facts, use, plan.tasks[task].body));
+            DG_RETURN_IF_ERROR(followAlone(plan, facts, plan.tasks[task].body));
     if (program.microbatches == 1)
-      DG_RETURN_IF_ERROR(followStep(plan, facts, use, program, stage));
+      DG_RETURN_IF_ERROR(followStep(plan, facts, program, stage));
   }
   return Status::ok();
 }

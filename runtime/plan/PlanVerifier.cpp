@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan verifier: runs on every compile, before anything else does. This file checks what concerns the plan as a
-// whole and calls the parts: structure (PlanFacts), memory, channels, schedule.
+// whole and calls the parts: structure (PlanFacts), memory, channels, schedule, replicas.
 #include "runtime/plan/Bracketing.h"
 #include "runtime/plan/ChannelVerifier.h"
 #include "runtime/plan/MemoryVerifier.h"
 #include "runtime/plan/PlanFacts.h"
 #include "runtime/plan/PlanIndices.h"
+#include "runtime/plan/ReplicaVerifier.h"
 #include "runtime/plan/ScheduleVerifier.h"
 
 #include <cmath>
@@ -125,6 +126,7 @@ Status verify(const Plan &plan) {
     DG_RETURN_IF_ERROR(verifyChannels(plan, *facts, program));
     DG_RETURN_IF_ERROR(verifyProgress(plan, *facts, program));
     DG_RETURN_IF_ERROR(verifyLifetimes(plan, *facts, program));
+    DG_RETURN_IF_ERROR(verifyReplicas(plan, *facts, program));
   }
   return Status::ok();
 }

@@ -91,6 +91,7 @@ public:
   }
 
   Status run() {
+    DG_RETURN_IF_ERROR(checkWritten());
     for (size_t i = 0; i < program.actions[stage].size(); ++i)
       DG_RETURN_IF_ERROR(runAction(i));
     for (const Port &port : program.outputs)
@@ -108,6 +109,21 @@ private:
     uint32_t microbatch = 0;
     bool perMicrobatch = false;
   };
+
+  /// Bytes that another value left in the same place are no value.
+  Status checkWritten() const {
+    for (ChunkId chunk : use.chunks)
+      for (TaskId task : plan.chunks[chunk].tasks)
+        for (ValueId value : facts.access[task].exposed) {
+          ValueKind kind = plan.values[value].kind;
+          if (!use.written[value] && !isPersistent(kind) && kind != ValueKind::input && kind != ValueKind::scratch)
+            return Status::error(ErrorKind::badInput,
+                                 "plan: program '{}', stage {}: ops[{}] ('{}') reads values[{}] ('{}'): nothing has "
+                                 "written it yet, and no op of the program does",
+                                 program.name, stage, task, plan.tasks[task].name, value, plan.values[value].name);
+        }
+    return Status::ok();
+  }
 
   Status runAction(size_t index) {
     const Action &action = program.actions[stage][index];
@@ -132,7 +148,7 @@ private:
       if (found == slots.end())
         return wrong("nothing has written it yet");
       const Content &content = found->second;
-      if (content.value != value && use.written[value])
+      if (content.value != value)
         return wrong(
             fmt::format("values[{}] ('{}') has overwritten it", content.value, plan.values[content.value].name));
       ValueKind kind = plan.values[value].kind;

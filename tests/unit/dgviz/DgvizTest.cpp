@@ -211,8 +211,8 @@ TEST(PlanNumbers, TrafficCountsEveryMicrobatch) {
     traffic[{row.stage, row.op}] = row;
   EXPECT_EQ((traffic[{0, "send"}].calls), 4u);
   EXPECT_EQ((traffic[{0, "send"}].bytes), 4u * 8 * 16 * 4);
-  EXPECT_EQ((traffic[{1, "all_reduce"}].calls), 3u);
-  EXPECT_EQ((traffic[{1, "all_reduce"}].bytes), 3u * 16 * 16 * 4);
+  EXPECT_EQ((traffic[{1, "all_reduce"}].calls), 4u); // three gradients and the loss
+  EXPECT_EQ((traffic[{1, "all_reduce"}].bytes), 3u * 16 * 16 * 4 + 4);
   EXPECT_EQ(bytesText(1536), "1.50 KiB");
   EXPECT_EQ(timeText(1234.5), "1.23 ms");
 }

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 using namespace dg;
 using namespace dg::plan;
@@ -314,12 +314,12 @@ TEST(PlanVerifier, AnOutputIsWrittenAndKept) {
   expectRefused(plan, {"'never'", "never written"});
 }
 
-TEST(PlanVerifier, ViewsAndInPlaceOpsShareABuffer) {
+TEST(PlanVerifier, WhatLiesInAPlaceIsTheValueThatWasWrittenThere) {
   Plan plan = chainPlan();
-  plan.values.push_back(plan.values[0]); // a view of a, which nothing writes
-  plan.values.back().name = "view of a";
+  plan.values.push_back(plan.values[0]); // in the same place as a, but nothing writes it
+  plan.values.back().name = "other";
   plan.tasks[1].reads = {4};
-  EXPECT_TRUE(verify(plan)) << verify(plan).message();
+  expectRefused(plan, {"'second') reads values[4] ('other')", "no op of the program does"});
 }
 
 TEST(PlanVerifier, ReadingWhatNobodyWrote) {
@@ -351,7 +351,7 @@ TEST(PlanVerifier, LoopsTouchWhatTheirBodiesTouch) {
 }
 
 TEST(PlanVerifier, CollectivesOverPipeJoinAllStages) {
-  Plan plan = samplePlan();
+  Plan plan = samplePlan({.data = 1});
   for (uint32_t stage : {0u, 1u}) {
     Task &task = plan.tasks[taskNamed(plan, "grad fc" + std::to_string(stage) + "_0.weight/all_reduce")];
     task.axis = "pipe";
@@ -367,11 +367,29 @@ TEST(PlanVerifier, CollectivesAreNumberedInTheirOrder) {
   expectRefused(plan, {"grad fc0_1.weight/all_reduce", "position 0"});
 }
 
+TEST(PlanVerifier, ReplicasStayReplicas) {
+  Plan plan = samplePlan();
+  plan.tasks[taskNamed(plan, "grad fc0_1.weight/all_reduce")].axis = "tensor";
+  expectRefused(plan, {"update fc0_1.weight", "differs over data", "expected a reduction"});
+  plan = samplePlan();
+  plan.tasks[taskNamed(plan, "loss/all_reduce")].axis = "tensor";
+  expectRefused(plan, {"output 'loss'", "differs over data"});
+  plan = samplePlan();
+  plan.tasks[taskNamed(plan, "grad fc0_1.weight/all_reduce")].buffers = {valueNamed(plan, "sum fc0_0.weight")};
+  expectRefused(plan, {"grad fc0_1.weight/all_reduce", "which was summed over it before"});
+  plan = samplePlan();
+  Task &sum = plan.tasks[taskNamed(plan, "grad fc0_1.weight/matmul")];
+  sum.buffers = {sum.reads[0], sum.reads[1]};
+  sum.writes.clear();
+  sum.reads.pop_back();
+  expectRefused(plan, {"nothing is added to", "'sum fc0_1.weight'"});
+}
+
 TEST(PlanVerifier, ThousandsOfOpsTakeLessThanASecond) {
   Plan plan = samplePlan({.stages = 2, .microbatches = 16, .layers = 4000});
-  auto start = std::chrono::steady_clock::now();
+  std::clock_t start = std::clock(); // of the processor: a loaded machine makes others wait, not this
   EXPECT_TRUE(verify(plan)) << verify(plan).message();
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
   RecordProperty("seconds", std::to_string(seconds));
   std::printf("%zu ops verified in %.3f s\n", plan.tasks.size(), seconds);
 #if defined(NDEBUG) && !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)

@@ -117,6 +117,15 @@ private:
     t.channel = channel;
   }
 
+  void allReduce(const std::string &name, ValueId sum, uint32_t position) {
+    Task &reduce = task(name, TaskKind::allReduce, {sum}, {sum});
+    reduce.axis = "data";
+    reduce.channel = position;
+    plan.collectives.push_back(
+        {TaskId(plan.tasks.size() - 1), "all_reduce", "data", "rank-order", plan.values[sum].bytes});
+    finish();
+  }
+
   std::string local(const std::string &name) const { return name + std::to_string(stage); }
 
   void buildStage(uint32_t index) {
@@ -178,16 +187,12 @@ private:
 
     plan.chunks.push_back({0, stage, Phase::update, {}});
     for (uint32_t layer = 0; layer < options.layers; ++layer) {
-      Task &reduce = task("grad " + plan.values[weights[layer]].name + "/all_reduce", TaskKind::allReduce,
-                          {sums[layer]}, {sums[layer]});
-      reduce.axis = "data";
-      reduce.channel = layer;
-      plan.collectives.push_back(
-          {TaskId(plan.tasks.size() - 1), "all_reduce", "data", "rank-order", plan.values[sums[layer]].bytes});
-      finish();
+      allReduce("grad " + plan.values[weights[layer]].name + "/all_reduce", sums[layer], layer);
       task("update " + plan.values[weights[layer]].name, TaskKind::kernel, {sums[layer], weights[layer]},
            {weights[layer]});
     }
+    if (stage == last)
+      allReduce("loss/all_reduce", loss, options.layers);
     schedule(first);
   }
 

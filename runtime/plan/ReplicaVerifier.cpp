@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Follows over which mesh axes each value differs from rank to rank. Inputs differ over the axes that cut them, and so
+// do parameters; a kernel's results differ where an operand does; a reduction or gather over an axis makes equal, a
+// block makes different. Messages carry what they know from stage to stage, so stages are followed until nothing
+// changes: O(tasks) for each round, and two or three rounds, because chunks are visited in the order in which messages
+// flow.
+#include "runtime/plan/ReplicaVerifier.h"
+#include "runtime/plan/PlanIndices.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace dg::plan {
+
+namespace {
+
+using Axes = uint8_t; ///< a bit for each axis of the mesh
+
+/// What is known of a value on the ranks of one stage.
+struct State {
+  Axes differs = 0;
+  Axes reduced = 0; ///< summed over the axis, and not written since
+};
+
+class Replicas {
+public:
+  Replicas(const Plan &plan, const PlanFacts &facts, const Program &program)
+      : plan(plan), facts(facts), program(program), states(plan.values.size()) {
+    for (uint32_t stage = 0; stage < plan.numStages(); ++stage)
+      for (ChunkId chunk : gatherUse(plan, facts, program, stage).chunks)
+        order.push_back(chunk);
+    // Forward along the pipeline, backward against it.
+    auto key = [&](ChunkId id) {
+      const Chunk &chunk = plan.chunks[id];
+      int64_t stage = chunk.stage;
+      return std::tuple(chunk.phase, chunk.phase == Phase::backward ? -stage : stage, id);
+    };
+    std::sort(order.begin(), order.end(), [&](ChunkId a, ChunkId b) { return key(a) < key(b); });
+  }
+
+  Status run() {
+    // Differences only grow, and each round carries them over at least one more message.
+    for (size_t round = 0; round <= 2 * plan.tasks.size() && !isStable; ++round)
+      DG_RETURN_IF_ERROR(runRound());
+    isChecking = true;
+    DG_RETURN_IF_ERROR(runRound());
+    for (const Port &port : program.outputs)
+      for (ValueId id : port.values)
+        DG_RETURN_IF_ERROR(checkOutput(port, id));
+    return Status::ok();
+  }
+
+private:
+  static constexpr size_t numAxes = 3;
+
+  Axes bitOf(const std::string &axis) const {
+    for (size_t i = 0; i < numAxes; ++i)
+      if (plan.mesh.axes[i].name == axis && plan.mesh.axes[i].size > 1)
+        return Axes(1 << i);
+    return 0;
+  }
+
+  /// The axes that cut the value.
+  Axes cutOf(const Value &value) const {
+    Axes axes = 0;
+    for (const std::string &axis : value.sharding)
+      axes |= bitOf(axis);
+    return axes;
+  }
+
+  std::string namesOf(Axes axes) const {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < numAxes; ++i)
+      if (axes & (1 << i))
+        names.push_back(plan.mesh.axes[i].name);
+    return fmt::format("{}", fmt::join(names, ", "));
+  }
+
+  bool isGiven(ValueId id) const {
+    return isPersistent(plan.values[id].kind) || plan.values[id].kind == ValueKind::input;
+  }
+
+  State stateOf(ValueId id) const {
+    if (isGiven(id))
+      return {cutOf(plan.values[id]), 0};
+    return states[id];
+  }
+
+  void leave(ValueId id, State state) { states[id] = state; }
+
+  Status runRound() {
+    isStable = true;
+    for (ChunkId chunk : order)
+      DG_RETURN_IF_ERROR(runChunk(chunk));
+    return Status::ok();
+  }
+
+  Status runChunk(ChunkId chunk) {
+    for (TaskId task : plan.chunks[chunk].tasks)
+      DG_RETURN_IF_ERROR(runTask(task));
+    return Status::ok();
+  }
+
+  Status runTask(TaskId id) {
+    const Task &task = plan.tasks[id];
+    Axes axis = isCollective(task.kind) || task.kind == TaskKind::slice ? bitOf(task.axis) : 0;
+    switch (task.kind) {
+    case TaskKind::finish:
+      return Status::ok();
+    case TaskKind::loop: // twice: what one trip leaves, the next one reads
+      DG_RETURN_IF_ERROR(runChunk(task.body));
+      return runChunk(task.body);
+    case TaskKind::send: {
+      Axes &known = messages[task.channel];
+      Axes differs = known | stateOf(task.buffers[0]).differs;
+      isStable = isStable && differs == known;
+      known = differs;
+      return Status::ok();
+    }
+    case TaskKind::receive:
+      leave(task.buffers[0], {messages[task.channel], 0});
+      return Status::ok();
+    case TaskKind::allReduce: {
+      State state = stateOf(task.buffers[0]);
+      if (isChecking && (state.reduced & axis))
+        return Status::error(ErrorKind::badInput,
+                             "plan: ops[{}] ('{}') sums values[{}] ('{}') over {}, which was summed over it before; "
+                             "expected one reduction of each sum",
+                             id, task.name, task.buffers[0], plan.values[task.buffers[0]].name, task.axis);
+      leave(task.buffers[0], {Axes(state.differs & ~axis), Axes(state.reduced | axis)});
+      return Status::ok();
+    }
+    case TaskKind::broadcast:
+      leave(task.buffers[0], {Axes(stateOf(task.buffers[0]).differs & ~axis), 0});
+      return Status::ok();
+    case TaskKind::allGather:
+      leave(task.buffers[1], {Axes(stateOf(task.buffers[0]).differs & ~axis), 0});
+      return Status::ok();
+    case TaskKind::reduceScatter:
+    case TaskKind::slice:
+      return write(id, task.buffers[1], {Axes(stateOf(task.buffers[0]).differs | axis), 0});
+    case TaskKind::copy:
+      return write(id, task.buffers[1], stateOf(task.buffers[0]));
+    case TaskKind::zero:
+    case TaskKind::kernel:
+      break;
+    }
+    State state;
+    for (ValueId value : facts.access[id].reads)
+      state.differs |= stateOf(value).differs;
+    for (ValueId value : facts.access[id].writes)
+      DG_RETURN_IF_ERROR(write(id, value, state));
+    return Status::ok();
+  }
+
+  Status write(TaskId task, ValueId id, State state) {
+    const Value &value = plan.values[id];
+    Axes wrong = Axes(state.differs & ~cutOf(value));
+    if (isChecking && isPersistent(value.kind) && wrong)
+      return Status::error(
+          ErrorKind::badInput,
+          "plan: ops[{}] ('{}') writes values[{}] ('{}'), of which the ranks over {} are to hold the same, from what "
+          "differs over {}; expected a reduction over it before",
+          task, plan.tasks[task].name, id, value.name, namesOf(wrong), namesOf(wrong));
+    leave(id, state);
+    return Status::ok();
+  }
+
+  /// Inference may leave each data rank its own samples.
+  Status checkOutput(const Port &port, ValueId id) const {
+    Axes allowed = cutOf(plan.values[id]) | (program.name == "infer" ? bitOf("data") : Axes(0));
+    Axes wrong = Axes(stateOf(id).differs & ~allowed);
+    if (!wrong)
+      return Status::ok();
+    return Status::error(ErrorKind::badInput,
+                         "plan: program '{}': output '{}' (values[{}]) differs over {}; expected a reduction over it",
+                         program.name, port.name, id, namesOf(wrong));
+  }
+
+  const Plan &plan;
+  const PlanFacts &facts;
+  const Program &program;
+  std::vector<ChunkId> order;
+  std::vector<State> states;         ///< per value
+  std::map<uint32_t, Axes> messages; ///< by channel: over which axes they differ
+  bool isStable = false, isChecking = false;
+};
+
+/// A sum over micro-batches to which nothing is added is zero for ever.
+Status checkSums(const Plan &plan, const PlanFacts &facts, const Program &program) {
+  std::vector<TaskId> zeroedBy(plan.values.size(), noId);
+  std::vector<bool> isAddedTo(plan.values.size(), false);
+  for (uint32_t stage = 0; stage < plan.numStages(); ++stage)
+    for (ChunkId chunk : gatherUse(plan, facts, program, stage).chunks)
+      for (TaskId task : plan.chunks[chunk].tasks)
+        for (ValueId value : facts.access[task].writes)
+          if (plan.tasks[task].kind == TaskKind::zero && plan.chunks[chunk].phase == Phase::begin)
+            zeroedBy[value] = task;
+          else if (isPerMicrobatch(plan.chunks[chunk].phase))
+            isAddedTo[value] = true;
+  for (ValueId value = 0; value < plan.values.size(); ++value)
+    if (zeroedBy[value] != noId && !isAddedTo[value])
+      return Status::error(ErrorKind::badInput,
+                           "plan: program '{}': nothing is added to values[{}] ('{}'), which ops[{}] sets to zero",
+                           program.name, value, plan.values[value].name, zeroedBy[value]);
+  return Status::ok();
+}
+
+} // namespace
+
+Status verifyReplicas(const Plan &plan, const PlanFacts &facts, const Program &program) {
+  DG_RETURN_IF_ERROR(checkSums(plan, facts, program));
+  return Replicas(plan, facts, program).run();
+}
+
+} // namespace dg::plan
