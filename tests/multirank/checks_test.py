@@ -29,7 +29,8 @@ def flip_bits(pid, pattern):
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
         for line in maps:
             begin, end = (int(word, 16) for word in line.split()[0].split("-"))
-            if not line.split()[1].startswith("rw") or "[v" in line:
+            # AddressSanitizer reserves terabytes; an arena of these tests is small.
+            if not line.split()[1].startswith("rw") or "[v" in line or end - begin > 1 << 30:
                 continue
             try:
                 memory.seek(begin)
