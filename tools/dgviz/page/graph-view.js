@@ -316,7 +316,7 @@ function showGraph() {
   box.note.textContent = plural(ops.length, 'op') + ' in ' + plural(tree.children[0].length, 'box', 'boxes') + ' · forward runs down, backward beside it up';
   choice(tools, 'colour', colourModes, colourMode, (mode) => { colourMode = mode; const { open, at, chosen, found } = shownGraph; showGraph(); Object.assign(shownGraph, { open, at, chosen, found }); shownGraph.redraw(); });
   const act = (text, title, action) => button(tools, text, title, () => { action(); shownGraph.host.focus({ preventScroll: true }); });
-  act('open all', 'Open every group, as far as the page can show it', () => shownGraph.openAll(1500));
+  act('open all', 'Open every group, as far as the page can show it', () => shownGraph.openAll(3000));
   act('close all', 'Close every group', () => shownGraph.closeAll());
   act('+', 'Zoom in (+)', () => shownGraph.zoom(1.25, shownGraph.host.clientWidth / 2, shownGraph.host.clientHeight / 2));
   act('−', 'Zoom out (-)', () => shownGraph.zoom(0.8, shownGraph.host.clientWidth / 2, shownGraph.host.clientHeight / 2));
