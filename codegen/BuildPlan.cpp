@@ -74,7 +74,11 @@ public:
     for (auto graph : module.getOps<GraphOp>())
       if (!graph.getProgram())
         return graph.emitOpError("is not a chunk: run --dg-split-stages first"), failure();
-    for (StringRef name : {"train", "eval", "infer"})
+    for (auto graph : module.getOps<GraphOp>())
+      if (graph.getProgram() == "prepare")
+        findPrepared(graph);
+    // What is prepared is known by then from those who read it.
+    for (StringRef name : {"train", "eval", "infer", "prepare"})
       if (failed(addProgram(name)))
         return failure();
     llvm::StringSet<> counted;
@@ -110,8 +114,9 @@ private:
     kernels = &kernelsOf(name);
     program = plan::Program();
     program.name = name.str();
-    program.batch = options.batch;
-    program.microbatches = options.microbatches;
+    bool isOnce = name == "prepare";
+    program.batch = isOnce ? 0 : options.batch;
+    program.microbatches = isOnce ? 1 : options.microbatches;
     for (GraphOp chunk : chunks)
       if (failed(addChunk(chunk)))
         return failure();
@@ -131,6 +136,10 @@ private:
     chunk.phase = phaseOf(*graph.getPhase());
     ids.clear();
     unfinished.clear();
+    kept.clear();
+    if (program.name == "prepare")
+      for (auto [index, value] : llvm::enumerate(graph.getReturn().getOperands()))
+        kept[value] = preparedValue(graph.getReturn().getResultName(index), tensorOf(value));
     for (BlockArgument argument : graph.getBody().getArguments())
       ids[argument] = inputValue(graph, argument);
     for (Operation &op : graph.getBody().front())
@@ -222,6 +231,8 @@ private:
       return known->second;
     }
     auto type = tensorOf(argument);
+    if (preparedAxes.contains({stage, name}))
+      return preparedValue(name, type);
     SmallVector<StringAttr> dims(type.getRank(), StringAttr::get(graph.getContext(), ""));
     if (!dims.empty() && options.mesh.sizeOf("data") > 1)
       dims[0] = StringAttr::get(graph.getContext(), "data");
@@ -311,6 +322,39 @@ private:
     return place->second = id;
   }
 
+  /// What the program "prepare" computes once; it stays as it is.
+  ValueId preparedValue(const std::string &name, RankedTensorType type) {
+    auto [place, isNew] = prepared.try_emplace({stage, name}, 0);
+    if (isNew)
+      place->second = addValue(name, ValueKind::constant, type, preparedAxes.at({stage, name}));
+    return place->second;
+  }
+
+  /// Over which axes the results of a chunk of "prepare" differ: those that cut the parameters they are made of. They
+  /// are never joined, so it does not matter which dimension an axis stands at.
+  void findPrepared(GraphOp graph) {
+    llvm::DenseMap<Value, SetVector<StringAttr>> axes;
+    for (Operation &op : graph.getBody().front()) {
+      SetVector<StringAttr> own;
+      for (Value operand : op.getOperands())
+        own.insert(axes[operand].begin(), axes[operand].end());
+      if (auto parameter = dyn_cast<ParameterOp>(op); parameter && !getPlace(&op).getShardings().empty())
+        for (StringAttr axis : getPlace(&op).getShardings().front().getDims())
+          if (!axis.empty())
+            own.insert(axis);
+      for (Value result : op.getResults())
+        axes[result] = own;
+    }
+    ReturnOp end = graph.getReturn();
+    for (auto [index, value] : llvm::enumerate(end.getOperands())) {
+      SmallVector<StringAttr> dims(tensorOf(value).getRank(), StringAttr::get(graph.getContext(), ""));
+      for (auto [dim, axis] : llvm::zip(dims, axes[value]))
+        dim = axis;
+      preparedAxes[{uint32_t(*graph.getStage()), end.getResultName(index)}] =
+          ShardingAttr::get(graph.getContext(), dims, {});
+    }
+  }
+
   ValueId accumulatorValue(StringRef name, RankedTensorType type) {
     auto [place, isNew] = accumulators.try_emplace({stage, name.str()}, 0);
     if (isNew)
@@ -319,6 +363,8 @@ private:
   }
 
   ValueId freshResult(Operation *op, unsigned index) {
+    if (auto known = kept.find(op->getResult(index)); known != kept.end())
+      return known->second;
     ArrayRef<ShardingAttr> shardings = getPlace(op).getShardings();
     ShardingAttr sharding;
     if (shardings.size() >= op->getNumResults())
@@ -557,6 +603,8 @@ private:
   }
 
   void addResults(ReturnOp end) {
+    if (program.name == "prepare")
+      return;
     for (auto [index, value] : llvm::enumerate(end.getOperands())) {
       std::pair<uint32_t, std::string> key{stage, end.getResultName(index)};
       ValueId id = read(value);
@@ -577,6 +625,8 @@ private:
   std::map<std::tuple<uint32_t, const void *, double>, ValueId> constants;
   llvm::DenseMap<Attribute, std::string> literalNames;
   std::map<std::pair<uint32_t, std::string>, ValueId> literalValues; ///< by stage and name
+  std::map<std::pair<uint32_t, std::string>, ValueId> prepared;      ///< by stage and name
+  std::map<std::pair<uint32_t, std::string>, ShardingAttr> preparedAxes;
   uint32_t numCollectives = 0;
 
   // Of the program that is being built.
@@ -589,6 +639,7 @@ private:
   uint32_t stage = 0;
   plan::Chunk chunk;
   llvm::DenseMap<Value, ValueId> ids;
+  llvm::DenseMap<Value, ValueId> kept;  ///< results whose buffers another program reads
   std::map<ValueId, TaskId> unfinished; ///< communication under way, by the value it writes
 };
 

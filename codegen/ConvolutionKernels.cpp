@@ -6,6 +6,7 @@
 //   tap input gradient                = sum over taps of weightᵀ [c·kh·kw, o] · grad [o, pixels], added back at the
 //   taps' places weight gradient [o, c·kh·kw]  = Σ images grad [o, pixels] · patchesᵀ                   sums along
 //   pixels in vectors
+#include "codegen/BlockedConvKernels.h"
 #include "codegen/Gemm.h"
 #include "codegen/KernelTable.h"
 #include "codegen/LoopNest.h"
@@ -308,6 +309,7 @@ LogicalResult emitConvWeightGrad(KernelBuilder &k, Operation *op) {
 
 void addConvolutionKernels(KernelTable &table) {
   table["dg.conv2d"] = {emitConv};
+  addBlockedConvKernels(table);
   table["dg.conv2d_input_grad"] = {emitConvInputGrad};
   table["dg.conv2d_weight_grad"] = {emitConvWeightGrad};
 }

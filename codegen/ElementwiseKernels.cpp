@@ -68,29 +68,7 @@ LogicalResult emitExpand(KernelBuilder &k, Operation *op) {
 }
 
 LogicalResult emitFused(KernelBuilder &k, Operation *op) {
-  Block &body = op->getRegion(0).front();
-  return emitLoops(k, op, [&](ValueRange operands) -> FailureOr<SmallVector<Value>> {
-    DenseMap<Value, Value> values;
-    for (auto [argument, operand] : llvm::zip_equal(body.getArguments(), operands))
-      values[argument] = operand;
-    for (Operation &inner : body) {
-      SmallVector<Value> arguments;
-      for (Value operand : inner.getOperands())
-        arguments.push_back(values.lookup(operand));
-      if (isa<ir::ReturnOp>(inner))
-        return arguments;
-      Value result;
-      if (auto constant = dyn_cast<ir::ConstantOp>(inner))
-        result = elementConstant(k, cast<RankedTensorType>(constant.getResult().getType()).getElementType(),
-                                 constant.getValue().convertToDouble(), operands.front());
-      else
-        result = emitElementFunction(k, &inner, arguments);
-      if (!result)
-        return inner.emitOpError() << "stands in a fused region, but is not computed element by element";
-      values[inner.getResult(0)] = result;
-    }
-    return op->emitOpError() << "has a region without dg.return";
-  });
+  return emitLoops(k, op, [&](ValueRange operands) { return emitElementBody(k, op, operands); });
 }
 
 LogicalResult emitAccumulate(KernelBuilder &k, Operation *op) {
@@ -103,6 +81,30 @@ LogicalResult emitAccumulate(KernelBuilder &k, Operation *op) {
   return success();
 }
 } // namespace
+
+FailureOr<SmallVector<Value>> emitElementBody(KernelBuilder &k, Operation *op, ValueRange operands) {
+  Block &body = op->getRegion(0).front();
+  DenseMap<Value, Value> values;
+  for (auto [argument, operand] : llvm::zip_equal(body.getArguments(), operands))
+    values[argument] = operand;
+  for (Operation &inner : body) {
+    SmallVector<Value> arguments;
+    for (Value operand : inner.getOperands())
+      arguments.push_back(values.lookup(operand));
+    if (isa<ir::ReturnOp>(inner))
+      return arguments;
+    Value result;
+    if (auto constant = dyn_cast<ir::ConstantOp>(inner))
+      result = elementConstant(k, cast<RankedTensorType>(constant.getResult().getType()).getElementType(),
+                               constant.getValue().convertToDouble(), operands.front());
+    else
+      result = emitElementFunction(k, &inner, arguments);
+    if (!result)
+      return inner.emitOpError() << "stands in a fused region, but is not computed element by element";
+    values[inner.getResult(0)] = result;
+  }
+  return op->emitOpError() << "has a region without dg.return";
+}
 
 void addElementwiseKernels(KernelTable &table) {
   for (StringRef name : elementFunctionNames())

@@ -19,17 +19,18 @@ enum Part { inference, verifier, gradient, sharding, cost, reference, lowering }
 
 /// Ops that are not computed from operands: what a graph is made of, and what the compiler puts into it.
 std::string structureReason(StringRef name, Part part) {
-  std::string what = llvm::StringSwitch<std::string>(name)
-                         .Case("dg.graph", "a graph is not an op on tensors")
-                         .Case("dg.return", "it names results and makes none")
-                         .Case("dg.parameter", "memory: its type is written, its start is a recipe")
-                         .Case("dg.update", "it names the next value and makes none")
-                         .Cases("dg.all_reduce", "dg.all_gather", "dg.reduce_scatter", "dg.slice_shard",
-                                "made by the split phase, on local types; the runtime does it")
-                         .Cases("dg.send", "dg.receive", "made by the split phase, on local types; the runtime does it")
-                         .Cases("dg.accumulate", "dg.accumulated", "made by the split phase for micro-batches")
-                         .Case("dg.fused", "made of ops that have it, after gradients and the split")
-                         .Default("");
+  std::string what =
+      llvm::StringSwitch<std::string>(name)
+          .Case("dg.graph", "a graph is not an op on tensors")
+          .Case("dg.return", "it names results and makes none")
+          .Case("dg.parameter", "memory: its type is written, its start is a recipe")
+          .Case("dg.update", "it names the next value and makes none")
+          .Cases("dg.all_reduce", "dg.all_gather", "dg.reduce_scatter", "dg.slice_shard",
+                 "made by the split phase, on local types; the runtime does it")
+          .Cases("dg.send", "dg.receive", "made by the split phase, on local types; the runtime does it")
+          .Cases("dg.accumulate", "dg.accumulated", "made by the split phase for micro-batches")
+          .Cases("dg.fused", "dg.blocked_conv", "made of ops that have it, after gradients and the split")
+          .Default("");
   return part == verifier && !what.empty() ? "yes" : what;
 }
 

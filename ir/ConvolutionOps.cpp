@@ -2,6 +2,7 @@
 // Two-dimensional convolution and its two gradients: one set of taps (input element, weight element, output element),
 // walked three ways.
 #include "ir/ConvolutionOps.h"
+#include "ir/BlockedOps.h"
 #include "ir/ElementwiseOps.h"
 #include "ir/GradientBuilding.h"
 #include "ir/ImageRules.h"
@@ -215,6 +216,7 @@ void DGDialect::addConvolutionOps() {
 #define GET_OP_LIST
 #include "ir/ConvolutionOps.cpp.inc"
       >();
+  addOperations<BlockedConvOp>();
 }
 
 } // namespace dg::ir

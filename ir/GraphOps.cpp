@@ -2,6 +2,7 @@
 // Graphs, parameters and constants: text form, verification, and the parts of the op contract they have.
 #include "ir/GraphOps.h"
 #include "ir/ElementTypes.h"
+#include "ir/FusedBody.h"
 #include "ir/LiteralOps.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -228,12 +229,12 @@ LogicalResult ConstantOp::evaluate(ArrayRef<HostTensor>, MutableArrayRef<HostTen
 
 //===- FusedOp ---------------------------------------------------------------------------------------------------===//
 
-LogicalResult FusedOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                const RunScalars &scalars) {
+LogicalResult evaluateBody(Region &body, ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                           const RunScalars &scalars) {
   llvm::DenseMap<Value, HostTensor> values;
-  for (auto [argument, operand] : llvm::zip(getBody().getArguments(), operands))
+  for (auto [argument, operand] : llvm::zip(body.getArguments(), operands))
     values[argument] = operand;
-  for (Operation &op : getBody().front()) {
+  for (Operation &op : body.front()) {
     SmallVector<HostTensor> inputs, outputs;
     for (Value operand : op.getOperands())
       inputs.push_back(values.lookup(operand));
@@ -254,6 +255,11 @@ LogicalResult FusedOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<H
     }
   }
   return success();
+}
+
+LogicalResult FusedOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                const RunScalars &scalars) {
+  return evaluateBody(getBody(), operands, results, scalars);
 }
 
 //===- Definitions -----------------------------------------------------------------------------------------------===//

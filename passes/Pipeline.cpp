@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/Pipeline.h"
 
+#include "passes/LayoutPasses.h"
 #include "passes/Passes.h"
 
 #include "mlir/Transforms/Passes.h"
@@ -71,9 +72,15 @@ void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options)
   chunks.microbatches = options.microbatches;
   manager.addPass(createSplitStages(chunks));
 
+  // Layouts on local types, before chains are closed to them: what a convolution takes along is not a chain any more.
+  manager.addPass(createBlockChannels());
+  manager.addPass(mlir::createCSEPass());
+  manager.addPass(createFuseConvolution());
   // Fuse last: a chain that crosses a stage or a collective must stay two.
   manager.addPass(createFuseElementwise());
   manager.addPass(mlir::createCSEPass());
+  // Whole kernels are prepared, so after fusion.
+  manager.addPass(createHoistPreparation());
 }
 
 } // namespace dg::passes

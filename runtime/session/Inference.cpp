@@ -161,14 +161,22 @@ static Status inferAll(const RankRun &run, const InferenceOptions &options, cons
   dg_scalars scalars{};
   scalars.loss_scale = 1;
   scalars.seed = options.seed;
+  if (run.plan.findProgram("prepare"))
+    if (Status status = run.executor.runStep(indexOfProgram(run.plan, "prepare"), scalars); !status) {
+      hasPeerFailed = true;
+      return status;
+    }
   for (int64_t position = 0; position < samples; position += batch) {
     int64_t count = std::min(batch, samples - position);
     DG_RETURN_IF_ERROR(feeder.fill(std::span(order).subspan(size_t(position), size_t(count))));
     ++scalars.step;
+    auto begin = std::chrono::steady_clock::now();
     if (Status status = run.executor.runStep(index, scalars); !status) {
       hasPeerFailed = true;
       return status;
     }
+    double stepUs = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+    run.reporter.inferred({int64_t(scalars.step), count, stepUs});
     if (run.trace)
       run.trace->collect("infer", scalars.step);
     for (const auto &file : files)

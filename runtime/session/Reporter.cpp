@@ -59,6 +59,11 @@ public:
     line.add("step", info.step).add("loss", info.loss).add("step_us", info.stepUs).add("samples", info.samples);
     print(std::move(line), throttle.isDue());
   }
+  void inferred(const InferredInfo &info) override {
+    JsonLine line("step");
+    line.add("step", info.step).add("step_us", info.stepUs).add("samples", info.samples);
+    print(std::move(line), throttle.isDue());
+  }
   void epoch(const EpochInfo &info) override {
     JsonLine line("epoch");
     line.add("epoch", info.epoch).add("loss", info.meanLoss).add("samples", info.samples);

@@ -31,6 +31,12 @@ struct StepInfo {
   double stepUs = 0;
 };
 
+/// A step of an inference.
+struct InferredInfo {
+  int64_t step = 0, samples = 0;
+  double stepUs = 0;
+};
+
 struct EpochInfo {
   int64_t epoch = 0; ///< from 1
   double meanLoss = 0, seconds = 0, learningRate = 0;
@@ -61,6 +67,7 @@ public:
   virtual ~Reporter() = default;
   virtual void start(const StartInfo &) {}
   virtual void step(const StepInfo &) {}
+  virtual void inferred(const InferredInfo &) {}
   virtual void epoch(const EpochInfo &) {}
   virtual void evaluation(const EvaluationInfo &) {}
   virtual void checkpoint(const CheckpointInfo &) {}
