@@ -24,6 +24,8 @@ using Values = KernelBuilder::Values;
 
 /// The most elements of patches on the stack at a time, and where a kernel gives up.
 constexpr int64_t patchElements = 48 * 1024, mostPatchElements = 192 * 1024;
+/// Weights of more elements do not stay in the first-level cache.
+constexpr int64_t fewestWeightsOfProduct = 8 * 1024;
 
 struct Conv {
   int64_t images, channels, height, width; ///< of the input
@@ -117,6 +119,8 @@ LogicalResult emitConv(KernelBuilder &k, Operation *op) {
   PaddedChannel channels(k, conv, k.buffer(0));
   MatrixRef weight = {k.buffer(1), k.index(0), conv.taps(), 1}, right = {patches, k.index(0), stride, 1};
   GemmBlocking blocking = GemmBlocking::whole(k.target, conv.outputs, columns, conv.taps(), weight, right);
+  // Rows of weights that fall on the same lines of the first-level cache are copied, a panel of them at a time.
+  blocking.packsLeft = conv.taps() * k.target.realBytes % 4096 == 0 && blocking.columnPanels > 1;
   double flops = 2.0 * double(conv.outputs) * double(columns) * double(conv.taps());
   loopWholeRowsOfTile(k, conv.images * blocks, std::max<int64_t>(1, int64_t(3e6 / flops)), [&](Value position) {
     Value image = k.div(position, blocks), first = k.mul(k.mod(position, blocks), rows);
@@ -149,7 +153,9 @@ LogicalResult emitConvInputGrad(KernelBuilder &k, Operation *op) {
             shapeOf(convolution.getGrad()));
   // A unit is one row of the kernel in one channel.
   int64_t units = conv.channels * conv.kernelHeight, perUnit = conv.kernelWidth * conv.pixels();
-  int64_t unitsPerBlock = largestDivisor(units, patchElements / perUnit), taps = unitsPerBlock * conv.kernelWidth;
+  constexpr int64_t mostTaps = 512;
+  int64_t unitsPerBlock = largestDivisor(units, std::min(patchElements / perUnit, mostTaps / conv.kernelWidth)),
+          taps = unitsPerBlock * conv.kernelWidth;
   if (unitsPerBlock * perUnit > mostPatchElements)
     return tooLarge(op, perUnit);
 
@@ -158,6 +164,8 @@ LogicalResult emitConvInputGrad(KernelBuilder &k, Operation *op) {
   MatrixRef weight = {k.buffer(1), {}, 1, conv.taps()}, grad = {k.buffer(0), {}, conv.pixels(), 1},
             product = {patches, k.index(0), stride, 1};
   GemmBlocking blocking = GemmBlocking::whole(k.target, taps, conv.pixels(), conv.outputs, weight, grad);
+  // Weights are read down their columns, again for each panel of pixels: beyond the first-level cache they are packed.
+  blocking.packsLeft = taps * conv.outputs > fewestWeightsOfProduct && blocking.columnPanels > 1;
   double flops = 2.0 * double(conv.outputs) * double(conv.pixels()) * double(conv.taps());
   loopWholeRowsOfTile(k, conv.images, std::max<int64_t>(1, int64_t(3e6 / flops)), [&](Value image) {
     Value start = k.mul(image, size);
@@ -293,10 +301,69 @@ private:
   Value patches, sums;
 };
 
+/// Many channels: grad [outputs, pixels] · patchesᵀ [pixels, taps], added up over images and rows of them. A tile is
+/// some outputs × some rows of the kernel in a channel (units).
+LogicalResult emitWeightGradByProducts(KernelBuilder &k, Operation *op, const Conv &conv) {
+  bool isInPlace = conv.kernelHeight == 1 && conv.kernelWidth == 1 && conv.strideHeight == 1 && conv.strideWidth == 1 &&
+                   !conv.isPadded();
+  constexpr int64_t mostPixels = 512, fewestTiles = 16, fewestRows = 28;
+  int64_t rows = isInPlace ? conv.rows : largestDivisor(conv.rows, mostPixels / conv.columns);
+  int64_t pixels = rows * conv.columns, slices = conv.rows / rows, units = conv.channels * conv.kernelHeight;
+  int64_t mostTaps = std::max<int64_t>(1, patchElements / std::min(pixels, mostPixels));
+  int64_t unitsPerBlock = largestDivisor(units, mostTaps / conv.kernelWidth), taps = unitsPerBlock * conv.kernelWidth;
+  int64_t stride = isInPlace ? conv.pixels() : llvm::alignTo(pixels, k.lanes);
+  if (!isInPlace && taps * stride > mostPatchElements)
+    return tooLarge(op, taps * stride);
+  int64_t tapBlocks = units / unitsPerBlock;
+  int64_t outputs = largestDivisor(conv.outputs, std::max(fewestRows, conv.outputs * tapBlocks / fewestTiles));
+  if (outputs < fewestRows / 2)
+    outputs = conv.outputs;
+
+  MatrixRef grad = {k.buffer(0), {}, conv.pixels(), 1}, result = {k.buffer(2), {}, conv.taps(), 1};
+  MatrixRef right = {isInPlace ? k.buffer(1) : k.stack(taps * stride), k.index(0), 1, stride};
+  GemmBlocking blocking = GemmBlocking::choose(k.target, outputs, taps, pixels, grad, right, 1e6);
+  blocking.rowPanelsPerBlock = blocking.rowPanels, blocking.columnPanelsPerBlock = blocking.columnPanels;
+  blocking.rowBlocks = blocking.columnBlocks = 1;
+  blocking.packsRight = blocking.addsToResult = true;
+  PaddedChannel channels(k, conv, k.buffer(1));
+  loopWholeRowsOfTile(k, tapBlocks * (conv.outputs / outputs), 1, [&](Value tile) {
+    Value firstUnit = k.mul(k.mod(tile, tapBlocks), unitsPerBlock),
+          firstOutput = k.mul(k.div(tile, tapBlocks), outputs);
+    result.offset = k.add(k.mul(firstOutput, conv.taps()), k.mul(firstUnit, conv.kernelWidth));
+    k.loop(0, outputs, 1, [&](Value output) {
+      Value start = k.add(result.offset, k.mul(output, conv.taps()));
+      k.loopVectors(taps, [&](Value at, Lanes lanes) {
+        k.store(k.splat(0.0, lanes.width), k.buffer(2), k.add(start, at), lanes);
+      });
+    });
+    k.loop(0, conv.images, 1, [&](Value image) {
+      k.loop(0, slices, 1, [&](Value slice) {
+        Value firstRow = k.mul(slice, rows), imageStart = k.mul(image, conv.channels);
+        if (isInPlace)
+          right.offset = k.mul(k.add(imageStart, firstUnit), conv.pixels());
+        else
+          k.loop(0, unitsPerBlock, 1, [&](Value unit) {
+            Value number = k.add(firstUnit, unit), y = k.mod(number, conv.kernelHeight);
+            channels.select(k.mul(k.add(imageStart, k.div(number, conv.kernelHeight)), conv.height * conv.width));
+            for (int64_t x = 0; x < conv.kernelWidth; ++x)
+              channels.copyTap(y, k.index(x), firstRow, rows, right.buffer,
+                               k.add(k.mul(unit, conv.kernelWidth * stride), x * stride));
+          });
+        grad.offset =
+            k.add(k.mul(k.add(k.mul(image, conv.outputs), firstOutput), conv.pixels()), k.mul(firstRow, conv.columns));
+        emitGemmBlock(k, blocking, grad, right, result, k.index(0), k.index(0));
+      });
+    });
+  });
+  return success();
+}
+
 LogicalResult emitConvWeightGrad(KernelBuilder &k, Operation *op) {
   auto convolution = cast<ir::Conv2dWeightGradOp>(op);
   Conv conv(convolution, shapeOf(convolution.getInput()), shapeOf(convolution.getResult()),
             shapeOf(convolution.getGrad()));
+  if (conv.outputs * conv.taps() >= fewestWeightsOfProduct && conv.pixels() > 0)
+    return emitWeightGradByProducts(k, op, conv);
   WeightGradEmitter emitter(k, conv);
   if (emitter.patchSize() > mostPatchElements)
     return tooLarge(op, emitter.patchSize());

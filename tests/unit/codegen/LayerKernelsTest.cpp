@@ -21,6 +21,7 @@ TEST(ConvolutionKernels, Forward) {
   cases.add("dg.conv2d", {"1x2x16x23xf32", "3x2x2x3xf32"}, "strides = array<i64: 1, 3>");
   cases.add("dg.conv2d", {"2x1x5x5xf32", "1x1x5x5xf32"});
   cases.add("dg.conv2d", {"1x64x20x20xf32", "16x64x3x3xf32"}, "padding = array<i64: 1, 1>");
+  cases.add("dg.conv2d", {"1x1024x7x7xf32", "40x1024x1x1xf32"});
   cases.check();
 }
 
@@ -36,6 +37,7 @@ TEST(ConvolutionKernels, InputGradient) {
   cases.add("dg.conv2d_input_grad", {"2x1x1x1xf32", "1x1x5x5xf32"}, "input_size = array<i64: 5, 5>");
   cases.add("dg.conv2d_input_grad", {"1x16x40x40xf32", "16x24x3x3xf32"},
             "input_size = array<i64: 40, 40>, padding = array<i64: 1, 1>");
+  cases.add("dg.conv2d_input_grad", {"2x200x7x7xf32", "200x128x1x1xf32"}, "input_size = array<i64: 7, 7>");
   cases.check();
 }
 
@@ -48,6 +50,21 @@ TEST(ConvolutionKernels, WeightGradient) {
   cases.add("dg.conv2d_weight_grad", {"2x4x9x7xf32", "2x3x17x13xf32"},
             "kernel_size = array<i64: 3, 3>, strides = array<i64: 2, 2>, padding = array<i64: 1, 1>");
   cases.add("dg.conv2d_weight_grad", {"2x1x1x1xf32", "2x1x5x5xf32"}, "kernel_size = array<i64: 5, 5>");
+  cases.check();
+}
+
+// Weights of many elements are made of blocks of products.
+TEST(ConvolutionKernels, WeightGradientByProducts) {
+  KernelCases cases;
+  cases.add("dg.conv2d_weight_grad", {"2x96x14x14xf32", "2x100x14x14xf32"}, "kernel_size = array<i64: 1, 1>");
+  cases.add("dg.conv2d_weight_grad", {"3x64x7x7xf32", "3x33x7x7xf32"},
+            "kernel_size = array<i64: 3, 3>, padding = array<i64: 1, 1>");
+  cases.add("dg.conv2d_weight_grad", {"1x128x13x11xf32", "1x67x25x22xf32"},
+            "kernel_size = array<i64: 1, 1>, strides = array<i64: 2, 2>");
+  cases.add("dg.conv2d_weight_grad", {"2x61x28x28xf32", "2x24x56x56xf32"},
+            "kernel_size = array<i64: 3, 3>, strides = array<i64: 2, 2>, padding = array<i64: 1, 1>");
+  cases.add("dg.conv2d_weight_grad", {"1x64x56x40xf32", "1x3x112x80xf32"},
+            "kernel_size = array<i64: 7, 7>, strides = array<i64: 2, 2>, padding = array<i64: 3, 3>");
   cases.check();
 }
 
