@@ -437,8 +437,9 @@ LogicalResult DepthToSpaceOp::inferReturnTypes(MLIRContext *context, std::option
     return success();
   auto input = tensorOf(op.getInput());
   int64_t block = op.getBlock();
-  if (input.getRank() != 4 || block < 1 || ShapedType::isDynamicShape(input.getShape().drop_front()) ||
-      input.getDimSize(1) % (block * block) != 0)
+  constexpr int64_t mostBlock = 1 << 20; // its square can be counted
+  if (input.getRank() != 4 || block < 1 || block > mostBlock ||
+      ShapedType::isDynamicShape(input.getShape().drop_front()) || input.getDimSize(1) % (block * block) != 0)
     return reject<DepthToSpaceOp>(location, "takes blocks of ", block, " from ", input,
                                   ", expected an image [n, c, h, w] whose channels the square of the block divides");
   inferred.push_back(RankedTensorType::get({input.getDimSize(0), input.getDimSize(1) / (block * block),

@@ -155,8 +155,8 @@ ParseResult ScanOp::parse(OpAsmParser &parser, OperationState &state) {
     operandTypes.assign(types.getInputs().begin(), types.getInputs().end());
     resultTypes.assign(types.getResults().begin(), types.getResults().end());
   }
-  if (parser.resolveOperands(operands, operandTypes, start, state.operands))
-    return failure();
+  if (operandTypes.size() != operands.size())
+    return parser.emitError(start) << operands.size() << " operands present, but expected " << operandTypes.size();
   state.addTypes(resultTypes);
   for (auto [index, argument] : llvm::enumerate(arguments)) {
     bool isSlice = index >= counts[0] && index < counts[0] + counts[1];
@@ -168,7 +168,8 @@ ParseResult ScanOp::parse(OpAsmParser &parser, OperationState &state) {
     return failure();
   if (body->empty())
     body->emplaceBlock();
-  return success();
+  // Behind the body: where it defines a name that stood for an operand before, the parser replaces the operand.
+  return parser.resolveOperands(operands, operandTypes, start, state.operands);
 }
 
 void ScanOp::print(OpAsmPrinter &printer) {

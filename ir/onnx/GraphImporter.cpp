@@ -7,6 +7,7 @@
 #include "ir/reference/OpEvaluation.h"
 
 #include "mlir/IR/Verifier.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <set>
 
@@ -304,6 +305,11 @@ FailureOr<RankedTensorType> GraphImporter::inputType(const onnx::ValueInfoProto 
                       << (dim.dim_param().empty() ? place : dim.dim_param()) << "=SIZE"
                       << (shape.empty() ? " (or --batch SIZE)" : "");
   }
+  constexpr int64_t maxElements = int64_t(1) << 48; // shapes that are made from it can be counted
+  int64_t elements = 1;
+  for (int64_t size : shape)
+    if (llvm::MulOverflow(elements, std::max<int64_t>(size, 1), elements) || elements > maxElements)
+      return refuse() << "has more than 2^48 elements, expected fewer";
   return RankedTensorType::get(shape, element);
 }
 

@@ -130,6 +130,10 @@ static Results qlinearConv(Node &node) {
   if (!weight)
     return {};
   int64_t rank = tensorOf(weight).getRank();
+  if (rank < 3) {
+    node.reject() << "has weights of type " << tensorOf(weight) << ", expected [channels, channels, …]";
+    return {};
+  }
   Value x = shifted(node, node.input(0), node.input(2));
   Value product = convolution(node, x, shifted(node, weight, perChannel(node.input(5), rank)), {});
   if (Value bias = node.optionalInput(8))

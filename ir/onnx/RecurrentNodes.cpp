@@ -143,6 +143,10 @@ static Results recurrent(Node &node, int64_t numGates, unsigned numStates, const
   int64_t steps = type.getDimSize(0), batch = type.getDimSize(1), numDirections = tensorOf(weight).getDimSize(0),
           hidden = tensorOf(recurrence).getDimSize(2);
   std::string direction = node.text("direction", "forward");
+  if (constexpr int64_t mostHidden = 1 << 20; hidden > mostHidden) {
+    node.reject() << "has " << hidden << " hidden values, expected at most " << mostHidden;
+    return {};
+  }
   if (steps > maxSteps || node.hasAttribute("clip") || node.integer("input_forget", 0) != 0 ||
       numDirections != (direction == "bidirectional" ? 2 : 1) ||
       (node.version() < 7 && node.integer("output_sequence", 0) != 0 && numStates == 0)) {

@@ -443,9 +443,14 @@ static Results eyeLike(Node &node) {
     node.reject() << "has an input of type " << type << ", expected a matrix of numbers";
     return {};
   }
+  constexpr int64_t mostElements = 1 << 24;
+  if (type.getNumElements() > mostElements) {
+    node.reject() << "has an input of type " << type << ", expected at most " << mostElements << " elements";
+    return {};
+  }
   HostTensor eye{type.getShape().vec(), {}};
   eye.data.resize(size_t(type.getNumElements()));
-  int64_t diagonal = node.integer("k", 0);
+  int64_t diagonal = std::clamp(node.integer("k", 0), -mostElements, mostElements);
   for (int64_t row = 0; row < type.getDimSize(0); ++row)
     if (int64_t column = row + diagonal; column >= 0 && column < type.getDimSize(1))
       eye.data[size_t(row * type.getDimSize(1) + column)] = 1;

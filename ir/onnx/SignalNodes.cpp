@@ -74,7 +74,7 @@ static Results dft(Node &node) {
     length = *given;
   }
   constexpr int64_t mostPoints = 1024; // a matrix, not a fast transform
-  if (*dim == rank - 1 || parts > 2 || length < 1 || length > mostPoints) {
+  if (*dim == rank - 1 || parts < 1 || parts > 2 || length < 1 || length > mostPoints) {
     node.reject() << "has an input of type " << type << " and " << length << " points along dimension " << *dim
                   << ", expected [batch, …, 1 or 2] and at most " << mostPoints << " points";
     return {};
@@ -120,8 +120,8 @@ static Results stft(Node &node) {
   else if (windowValue)
     length = tensorOf(windowValue).getNumElements();
   constexpr int64_t mostPoints = 1024;
-  if (!length || *length < 1 || *length > mostPoints || *step < 1 || type.getRank() != 3 || type.getDimSize(2) > 2 ||
-      type.getDimSize(1) < *length) {
+  if (!length || *length < 1 || *length > mostPoints || *step < 1 || type.getRank() != 3 || type.getDimSize(2) < 1 ||
+      type.getDimSize(2) > 2 || type.getDimSize(1) < *length) {
     if (!node.isRejected())
       node.reject() << "has a signal of type " << type << ", expected [batch, samples, 1 or 2] and frames of at most "
                     << mostPoints << " samples that fit it";

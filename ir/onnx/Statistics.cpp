@@ -9,8 +9,13 @@ Value meanOf(Node &node, Value x, ArrayRef<int64_t> dims) {
   if (!x)
     return {};
   int64_t count = 1;
-  for (int64_t dim : dims)
+  for (int64_t dim : dims) {
+    if (dim >= tensorOf(x).getRank()) {
+      node.reject() << "has an input of type " << tensorOf(x) << ", expected more than " << dim << " dimensions";
+      return {};
+    }
     count *= tensorOf(x).getDimSize(unsigned(dim));
+  }
   Value sum = node.op("reduce_sum", {x}, {node.attr("dims", dims), node.flag("keep")});
   return node.op("div", {sum, node.scalarLike(double(count), sum)});
 }
