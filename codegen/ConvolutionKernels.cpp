@@ -70,11 +70,15 @@ public:
   }
 
   /// Turns to the channel that starts at `start` in the input.
-  void select(Value start) {
+  void select(Value start) { select(start, k.index(0), conv.paddedHeight()); }
+  /// The same for `numLines` lines of it, padding counted, from line `first` on: no others may be looked at.
+  void select(Value start, Value first, int64_t numLines) {
     this->start = start;
     if (!conv.isPadded())
       return;
-    k.loop(0, conv.height, 1, [&](Value row) {
+    Value from = k.max(k.index(0), k.sub(first, k.index(conv.padHeight)));
+    Value to = k.min(k.index(conv.height), k.sub(k.add(first, numLines), k.index(conv.padHeight)));
+    k.loop(from, to, 1, [&](Value row) {
       Value from = k.add(start, k.mul(row, conv.width));
       Value to = k.add(k.mul(row, conv.paddedWidth()), conv.padHeight * conv.paddedWidth() + conv.padWidth);
       k.loopVectors(conv.width, [&](Value at, Lanes lanes) {
@@ -110,6 +114,9 @@ LogicalResult emitConv(KernelBuilder &k, Operation *op) {
   Conv conv(convolution, shapeOf(convolution.getInput()), shapeOf(convolution.getWeight()),
             shapeOf(convolution.getResult()));
   int64_t rows = largestDivisor(conv.rows, patchElements / (conv.taps() * conv.columns));
+  // Columns that do not fill a vector cost more than patches beyond the second-level cache.
+  if (rows * conv.columns < k.lanes)
+    rows = largestDivisor(conv.rows, mostPatchElements * 3 / 4 / (conv.taps() * conv.columns));
   int64_t columns = rows * conv.columns, blocks = conv.rows / rows;
   if (conv.taps() * columns > mostPatchElements)
     return tooLarge(op, conv.taps() * columns);
@@ -120,12 +127,13 @@ LogicalResult emitConv(KernelBuilder &k, Operation *op) {
   MatrixRef weight = {k.buffer(1), k.index(0), conv.taps(), 1}, right = {patches, k.index(0), stride, 1};
   GemmBlocking blocking = GemmBlocking::whole(k.target, conv.outputs, columns, conv.taps(), weight, right);
   // Rows of weights that fall on the same lines of the first-level cache are copied, a panel of them at a time.
-  blocking.packsLeft = conv.taps() * k.target.realBytes % 4096 == 0 && blocking.columnPanels > 1;
+  blocking.packsLeft = conv.taps() * k.target.realBytes % 4096 == 0;
   double flops = 2.0 * double(conv.outputs) * double(columns) * double(conv.taps());
   loopWholeRowsOfTile(k, conv.images * blocks, std::max<int64_t>(1, int64_t(3e6 / flops)), [&](Value position) {
     Value image = k.div(position, blocks), first = k.mul(k.mod(position, blocks), rows);
     k.loop(0, conv.channels, 1, [&](Value channel) {
-      channels.select(k.mul(k.add(k.mul(image, conv.channels), channel), conv.height * conv.width));
+      channels.select(k.mul(k.add(k.mul(image, conv.channels), channel), conv.height * conv.width),
+                      k.mul(first, conv.strideHeight), (rows - 1) * conv.strideHeight + conv.kernelHeight);
       k.loop(0, conv.kernelHeight, 1, [&](Value y) {
         k.loop(0, conv.kernelWidth, 1, [&](Value x) {
           Value tap = k.add(k.mul(k.add(k.mul(channel, conv.kernelHeight), y), conv.kernelWidth), x);
@@ -344,7 +352,8 @@ LogicalResult emitWeightGradByProducts(KernelBuilder &k, Operation *op, const Co
         else
           k.loop(0, unitsPerBlock, 1, [&](Value unit) {
             Value number = k.add(firstUnit, unit), y = k.mod(number, conv.kernelHeight);
-            channels.select(k.mul(k.add(imageStart, k.div(number, conv.kernelHeight)), conv.height * conv.width));
+            channels.select(k.mul(k.add(imageStart, k.div(number, conv.kernelHeight)), conv.height * conv.width),
+                            k.add(k.mul(firstRow, conv.strideHeight), y), (rows - 1) * conv.strideHeight + 1);
             for (int64_t x = 0; x < conv.kernelWidth; ++x)
               channels.copyTap(y, k.index(x), firstRow, rows, right.buffer,
                                k.add(k.mul(unit, conv.kernelWidth * stride), x * stride));
