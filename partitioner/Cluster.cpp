@@ -93,7 +93,10 @@ public:
       return 1;
     double number = value->is_number() ? value->get<double>() : NAN;
     if (!std::isfinite(number) || number < least || (isPositive && number <= 0))
-      fail(keyPath(key), *value, isPositive ? "a positive number" : "a number that is not negative");
+      fail(keyPath(key), *value,
+           least > 0    ? fmt::format("a number of at least {}", least)
+           : isPositive ? "a positive number"
+                        : "a number that is not negative");
     return number;
   }
   uint64_t getCount(const char *key, uint64_t most) {
@@ -225,11 +228,12 @@ void readDevice(ObjectReader &reader, Device &device) {
   if (device.efficiency > 1)
     reader.fail(reader.keyPath("efficiency"), device.efficiency, "a share of the peak, at most 1");
   device.launchUs = reader.getNumber("launch_us", 0, false);
-  if (reader.has("kernels"))
-    reader.getObject("kernels", [&](ObjectReader &kernels) {
-      for (const std::string &key : kernels.keys())
-        device.kernels[key] = kernels.getCurve(key.c_str());
-    });
+  for (auto [key, curves] : {std::pair{"kernels", &device.kernels}, {"busy_kernels", &device.busyKernels}})
+    if (reader.has(key))
+      reader.getObject(key, [curves = curves](ObjectReader &kernels) {
+        for (const std::string &op : kernels.keys())
+          (*curves)[op] = kernels.getCurve(op.c_str());
+      });
 }
 
 void readLink(ObjectReader &reader, Link &link) {
@@ -242,6 +246,13 @@ json linkToJson(const Link &link) {
 }
 
 } // namespace
+
+Cluster Cluster::forRanks(uint64_t numRanks) const {
+  Cluster own = *this;
+  if (std::min<uint64_t>(numRanks, devicesPerNode) > 1 && !device.busyKernels.empty())
+    own.device.kernels = device.busyKernels;
+  return own;
+}
 
 Cluster hostCluster(uint32_t numRanks) {
   Cluster cluster = cpuPreset();
@@ -295,6 +306,8 @@ Result<Cluster> parseCluster(const std::string &text, const std::string &where) 
                 fmt::format("one number for each of the {} devices", cluster.numDevices()));
   if (reader.has("cores_per_node"))
     cluster.coresPerNode = uint32_t(reader.getCount("cores_per_node", 1 << 16));
+  if (reader.has("turns_slowdown"))
+    cluster.turnsSlowdown = reader.getNumber("turns_slowdown", 1, true);
   DG_RETURN_IF_ERROR(reader.finish());
   return cluster;
 }
@@ -317,10 +330,14 @@ std::string toJson(const Cluster &cluster) {
   document["links"] = {{"intra_node", linkToJson(cluster.intraNode)}, {"inter_node", linkToJson(cluster.interNode)}};
   for (const auto &[op, curve] : cluster.device.kernels)
     document["device"]["kernels"][op] = curve;
+  for (const auto &[op, curve] : cluster.device.busyKernels)
+    document["device"]["busy_kernels"][op] = curve;
   if (!cluster.deviceSpeeds.empty())
     document["device_speeds"] = cluster.deviceSpeeds;
   if (cluster.coresPerNode > 0)
     document["cores_per_node"] = cluster.coresPerNode;
+  if (cluster.turnsSlowdown != 1)
+    document["turns_slowdown"] = cluster.turnsSlowdown;
   return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -25,9 +25,10 @@ struct Device {
   std::map<plan::DType, double> flopsPerSecond; ///< peak; a type that is missing runs at the rate of f32
   uint64_t memoryBytes = 0;
   double memoryBytesPerSecond = 0;
-  double efficiency = 1;                           ///< share of the peak that a large kernel reaches, in (0, 1]
-  double launchUs = 0;                             ///< fixed cost of a kernel
-  std::map<std::string, KernelCurve> kernels = {}; ///< by op ("dg.matmul"); what is missing runs by the roofline
+  double efficiency = 1;                               ///< share of the peak that a large kernel reaches, in (0, 1]
+  double launchUs = 0;                                 ///< fixed cost of a kernel
+  std::map<std::string, KernelCurve> kernels = {};     ///< by op ("dg.matmul"); what is missing runs by the roofline
+  std::map<std::string, KernelCurve> busyKernels = {}; ///< the same while the other devices of the node work too
 };
 
 /// One direction between two devices.
@@ -45,6 +46,9 @@ struct Cluster {
   /// How many times as fast as `device` each device computes, by rank; empty: all are equal.
   std::vector<double> deviceSpeeds = {};
   uint32_t coresPerNode = 0; ///< that the devices of a node share, where they are fewer than devices; 0: one for each
+  double turnsSlowdown = 1;  ///< of ranks that take turns on a core, over an even share of it: they wait for each other
+  /// The same with `busyKernels` as `kernels` where some node has several of so many ranks.
+  Cluster forRanks(uint64_t numRanks) const;
   double speedOf(int64_t rank) const { return deviceSpeeds.empty() ? 1 : deviceSpeeds[size_t(rank)]; }
   uint64_t numDevices() const { return uint64_t(numNodes) * devicesPerNode; }
   bool isSameNode(int64_t rankA, int64_t rankB) const { return rankA / devicesPerNode == rankB / devicesPerNode; }

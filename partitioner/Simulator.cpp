@@ -155,6 +155,7 @@ public:
     const Cluster &cluster = costs.cluster();
     if (cluster.coresPerNode > 0)
       numCores = double(cluster.coresPerNode) * cluster.numNodes;
+    turnsSlowdown = cluster.turnsSlowdown;
   }
 
   Result<plan::Predicted> run() {
@@ -369,7 +370,7 @@ private:
     double numComputing = 0;
     for (const Stage &stage : stages)
       numComputing += stage.isComputing ? ranksPerStage : 0;
-    return numComputing > numCores ? numCores / numComputing : 1;
+    return numComputing > numCores ? numCores / (numComputing * turnsSlowdown) : 1;
   }
 
   /// Brings what the running kernels have left up to now.
@@ -466,7 +467,7 @@ private:
   std::vector<Stage> stages;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
   double ranksPerStage;
-  double numCores = impossible;
+  double numCores = impossible, turnsSlowdown = 1;
   uint64_t sequence = 0;
   double now = 0, workedUntil = 0;
 };

@@ -26,7 +26,10 @@ bool wantsPlanning(const CompileOptions &options) {
 Result<partitioner::Cluster> chooseCluster(const CompileOptions &options, int64_t numRanks) {
   if (options.cluster.empty())
     return partitioner::hostCluster(uint32_t(std::max<int64_t>(numRanks, 1)));
-  return partitioner::findCluster(options.cluster);
+  Result<partitioner::Cluster> cluster = partitioner::findCluster(options.cluster);
+  if (!cluster)
+    return cluster;
+  return cluster->forRanks(numRanks > 0 ? uint64_t(numRanks) : cluster->numDevices());
 }
 
 namespace {
@@ -127,7 +130,9 @@ int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::st
   Result<plan::Mesh> mesh = passes::parseMesh(options.mesh);
   if (!mesh)
     return report(mesh.status());
-  Result<partitioner::Cluster> cluster = chooseCluster(options, options.ranks > 0 ? options.ranks : mesh->numRanks());
+  Result<partitioner::Cluster> cluster = chooseCluster(options, options.ranks > 0       ? options.ranks
+                                                                : !options.mesh.empty() ? mesh->numRanks()
+                                                                                        : 0);
   if (!cluster)
     return report(cluster.status());
   planned.cluster = *cluster;

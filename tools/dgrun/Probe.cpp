@@ -41,13 +41,19 @@ double measureMemory() {
   return 2 * double(largeBytes) / bestSeconds([&] { copy(to.data(), from.data(), largeBytes); });
 }
 
+/// Spins, and gives up the core now and then where both threads have only one.
+void waitFor(const std::atomic<int> &word, int value) {
+  for (int spins = 1; word.load(std::memory_order_acquire) != value; ++spins)
+    if (spins % 20000 == 0)
+      std::this_thread::yield();
+}
+
 /// A word goes back and forth between two threads; half a turn is the latency.
 double measureMemoryLatencyUs() {
   std::atomic<int> word{0};
   std::thread other([&] {
     for (int turn = 0; turn < numRounds * numTurns; ++turn) {
-      while (word.load(std::memory_order_acquire) != 2 * turn + 1)
-        std::this_thread::yield();
+      waitFor(word, 2 * turn + 1);
       word.store(2 * turn + 2, std::memory_order_release);
     }
   });
@@ -55,12 +61,49 @@ double measureMemoryLatencyUs() {
   double seconds = bestSeconds([&] {
     for (int end = turn + numTurns; turn < end; ++turn) {
       word.store(2 * turn + 1, std::memory_order_release);
-      while (word.load(std::memory_order_acquire) != 2 * turn + 2)
-        std::this_thread::yield();
+      waitFor(word, 2 * turn + 2);
     }
   });
   other.join();
   return seconds / numTurns / 2 * 1e6;
+}
+
+/// Twice as many threads as cores do a piece of work each and wait for all, again and again: the time over that of an
+/// even share, because the kernel does not deal cores out evenly and who waits holds one.
+double measureTurnsSlowdown(uint32_t numCores) {
+  constexpr int steps = 200, pieces = 40;
+  const uint32_t numThreads = 2 * numCores;
+  std::vector<float> work(1 << 14, 1.0f);
+  auto compute = [](std::vector<float> own) {
+    for (int i = 0; i < pieces; ++i)
+      for (float &x : own)
+        x = x * 0.999f + 0.001f;
+    return own[0];
+  };
+  std::atomic<int> sink{0};
+  double aloneS = bestSeconds([&] {
+                    for (int i = 0; i < 20; ++i)
+                      sink += int(compute(work));
+                  }) /
+                  20;
+  std::atomic<uint32_t> arrived{0};
+  auto run = [&] {
+    for (uint32_t step = 0; step < steps; ++step) {
+      sink += int(compute(work));
+      arrived.fetch_add(1);
+      for (int spins = 1; arrived.load() < (step + 1) * numThreads; ++spins)
+        if (spins % 1000 == 0)
+          std::this_thread::yield();
+    }
+  };
+  auto start = std::chrono::steady_clock::now();
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < numThreads; ++i)
+    threads.emplace_back(run);
+  for (std::thread &thread : threads)
+    thread.join();
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return std::max(1.0, seconds / (2 * steps * aloneS));
 }
 
 /// Two ends of a TCP connection to this host, closed with the object.
@@ -162,6 +205,7 @@ Result<std::string> probeHost() {
   cluster.devicesPerNode =
       sched_getaffinity(0, sizeof cores, &cores) == 0 ? std::max<uint32_t>(1, uint32_t(CPU_COUNT(&cores))) : 1;
   cluster.coresPerNode = cluster.devicesPerNode;
+  cluster.turnsSlowdown = measureTurnsSlowdown(cluster.coresPerNode);
   partitioner::Device &device = cluster.device;
   device.name = "core";
   device.flopsPerSecond[plan::DType::f32] = session::measurePeakFlops();

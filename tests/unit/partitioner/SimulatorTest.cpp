@@ -197,6 +197,9 @@ TEST(SimulatorTest, RanksShareCores) {
   replicas.kernel(chunk, 10);
   replicas.run(0, chunk);
   EXPECT_NEAR(simulate(replicas.plan, withCores(4, 2))->stepUs, 20, 1e-9);
+  Cluster slow = withCores(4, 2).cluster();
+  slow.turnsSlowdown = 1.5;
+  EXPECT_NEAR(simulate(replicas.plan, CostModel(slow))->stepUs, 30, 1e-9);
 }
 
 // One micro-batch through two stages: every message adds its latency and its bytes.
