@@ -188,7 +188,7 @@ std::unique_ptr<Communication> makeAllReduce(Transport &transport, const Group &
       return detail::makeTwoLevelAllReduce(transport, *transport.hostMemory(), group, tag, type, count,
                                            bracketing.blockSize);
   }
-  bool isSmall = count * size_t(plan::sizeOf(type)) <= detail::wholeMessageBytes;
+  bool isSmall = detail::isSentWhole(count * size_t(plan::sizeOf(type)), group.ranks.size() - 1);
   if (route == AllReduceRoute::direct || (route == AllReduceRoute::best && isSmall))
     return std::make_unique<DirectAllReduce>(transport, group, tag, type, count, bracketing);
   return std::make_unique<ScatteredAllReduce>(transport, group, tag, type, count, bracketing);

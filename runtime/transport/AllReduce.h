@@ -37,7 +37,8 @@ std::unique_ptr<Communication> makeTwoLevelAllReduce(Transport &, HostMemory &, 
 /// Whether each block of the group shares the memory of a host, and all blocks are equal.
 bool isTwoLevel(const HostMemory *memory, const Group &group, size_t blockSize);
 
-/// Above this, cutting a message into pieces pays for the second trip.
-inline constexpr size_t wholeMessageBytes = 8192;
+/// Whether a rank that would send a message `times` times sends it whole: cutting it into pieces, fewer bytes in all,
+/// pays for the second trip from 32 KiB on.
+inline bool isSentWhole(size_t bytes, size_t times) { return bytes * times <= 32768; }
 
 } // namespace dg::detail

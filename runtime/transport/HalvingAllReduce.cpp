@@ -18,7 +18,8 @@ namespace {
 class HalvingAllReduce final : public AllReduce {
 public:
   HalvingAllReduce(Transport &transport, const Group &group, uint64_t tag, plan::DType type, size_t elements)
-      : AllReduce(transport, group, tag, type, elements), isCut(elements * elementBytes > wholeMessageBytes) {
+      : AllReduce(transport, group, tag, type, elements),
+        isCut(!isSentWhole(elements * elementBytes, size_t(std::bit_width(group.ranks.size()) - 1))) {
     size_t folded = std::bit_floor(size()), numPairs = size() - folded;
     bool isPaired = group.self < 2 * numPairs;
     if (isPaired && group.self % 2 == 1)

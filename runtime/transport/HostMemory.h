@@ -28,8 +28,8 @@ struct alignas(128) HostLine {
   std::atomic<uint64_t> posted; ///< the last round that its rank has begun; what it offers can then be read
   std::atomic<uint64_t> passed; ///< the last round in which its rank has read and written all that it had to
   uint64_t input, output; ///< where in the data of the block; of messages: how many sends and receives were started
-  uint64_t bytes;         ///< what its rank believes the size to be
-  uint64_t heap;          ///< where in the block its part of the heap is; written once, before the key
+  std::atomic<uint64_t> bytes[2]; ///< what its rank believes the size to be, of even and of odd rounds
+  uint64_t heap;                  ///< where in the block its part of the heap is; written once, before the key
 };
 
 class HostMemory {

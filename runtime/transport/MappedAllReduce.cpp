@@ -44,9 +44,9 @@ private:
   std::vector<void *> outputs;
 };
 
-/// What a rank offers of a round; two of them lie in the heap of a line.
+/// What a rank offers of a round; two of them lie in the heap of a line. Its size stands in the line, beside the round
+/// that everyone reads anyway: a line of the cache less to wait for.
 struct Copy {
-  uint64_t bytes;
   alignas(64) std::byte data[smallAllReduceBytes];
 };
 static_assert(2 * sizeof(Copy) <= HostMemory::heapBytesOfLine);
@@ -77,7 +77,7 @@ public:
     HostLine &own = *lines[group.self];
     round = own.posted.load(std::memory_order_relaxed) + 1;
     Copy &mine = copies[group.self][round % 2];
-    mine.bytes = bytes;
+    own.bytes[round % 2].store(bytes, std::memory_order_relaxed);
     if (bytes > 0)
       std::memcpy(mine.data, input, bytes);
     own.posted.store(round, std::memory_order_release);
@@ -94,12 +94,11 @@ public:
       if (!hasPosted(waiting))
         return state;
     for (size_t member = 0; member < lines.size(); ++member) {
-      const Copy &copy = copies[member][round % 2];
-      if (copy.bytes != bytes) {
-        fail(otherSize(memory, group.ranks[member], key, copy.bytes, bytes));
+      if (uint64_t theirs = lines[member]->bytes[round % 2].load(std::memory_order_relaxed); theirs != bytes) {
+        fail(otherSize(memory, group.ranks[member], key, theirs, bytes));
         return state;
       }
-      inputs[member] = copy.data;
+      inputs[member] = copies[member][round % 2].data;
     }
     sum.add(&to, 1, inputs.data(), 0, count);
     return state = Progress::done;

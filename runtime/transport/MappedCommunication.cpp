@@ -51,8 +51,8 @@ void MappedCommunication::start(void *input, void *output) {
   own.output = memory.offsetOf(output, outputBytes);
   if (own.input == HostMemory::npos || own.output == HostMemory::npos)
     return fail(notShared(memory, key, own.input == HostMemory::npos ? inputBytes : outputBytes));
-  own.bytes = inputBytes;
   round = own.posted.load(std::memory_order_relaxed) + 1;
+  own.bytes[round % 2].store(inputBytes, std::memory_order_relaxed);
   own.posted.store(round, std::memory_order_release);
   phase = Phase::meeting;
   waiting = 0;
@@ -72,8 +72,8 @@ bool MappedCommunication::haveAll(std::atomic<uint64_t> HostLine::*word) {
 
 bool MappedCommunication::areSizesEqual() {
   for (size_t member = 0; member < size(); ++member)
-    if (lines[member]->bytes != inputBytes) {
-      fail(otherSize(memory, group.ranks[member], key, lines[member]->bytes, inputBytes));
+    if (uint64_t theirs = lines[member]->bytes[round % 2].load(std::memory_order_relaxed); theirs != inputBytes) {
+      fail(otherSize(memory, group.ranks[member], key, theirs, inputBytes));
       return false;
     }
   return true;

@@ -9,7 +9,7 @@
 namespace dg::detail {
 
 /// Up to here an all-reduce copies instead of summing in place: one meeting less is worth more.
-inline constexpr size_t smallAllReduceBytes = 1024;
+inline constexpr size_t smallAllReduceBytes = 256;
 
 std::unique_ptr<Communication> makeMappedAllReduce(HostMemory &, const Group &, uint64_t tag, plan::DType, size_t count,
                                                    plan::Bracketing bracketing);

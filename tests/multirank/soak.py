@@ -15,7 +15,7 @@ import time
 
 import runs
 
-PLAN = ("lenet", "--batch", "64", "--mesh", "data=2,pipe=2")
+PLAN = ("lenet", "--batch", "64", "--mesh")
 SAMPLES = 200
 # The machine's noise; a leak of one buffer or descriptor in each step exceeds it by far.
 ALLOWED_GROWTH = {"memory_kib": 1.05, "descriptors": 1.0, "step_us": 1.25}
@@ -39,11 +39,12 @@ def sample(run, seen_steps):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--minutes", type=float, default=60)
-    minutes = parser.parse_args().minutes
-    job = runs.JobTest.job(*PLAN)
+    parser.add_argument("--mesh", default="data=2,pipe=2")
+    flags = parser.parse_args()
+    minutes, job = flags.minutes, runs.JobTest.job(*PLAN, flags.mesh)
     with tempfile.TemporaryDirectory(prefix="dg-soak-") as folder:
-        flags = [*runs.IMAGE_DATA, *runs.ENDLESS, "--threads", "1", "--check-replicas", "100", "--checkpoint", os.path.join(folder, "kept")]
-        with runs.Running(job, *flags, folder=folder) as run:
+        options = [*runs.IMAGE_DATA, *runs.ENDLESS, "--threads", "1", "--check-replicas", "100", "--checkpoint", os.path.join(folder, "kept")]
+        with runs.Running(job, *options, folder=folder) as run:
             run.wait_for_event("step")
             samples, seen = [], 0
             for _ in range(SAMPLES):
