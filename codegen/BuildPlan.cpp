@@ -64,8 +64,8 @@ bool isCommunication(Operation *op) { return isa<AllReduceOp, AllGatherOp, Reduc
 class PlanBuilder {
 public:
   PlanBuilder(ModuleOp module, const PlanOptions &options, llvm::function_ref<KernelModule &(StringRef)> kernelsOf,
-              std::vector<LiteralTensor> &literals)
-      : module(module), options(options), kernelsOf(kernelsOf), literals(literals) {}
+              std::vector<LiteralTensor> &literals, std::vector<plan::ChunkRole> &roles)
+      : module(module), options(options), kernelsOf(kernelsOf), literals(literals), roles(roles) {}
 
   FailureOr<plan::Plan> run() {
     result.mesh = options.mesh;
@@ -103,10 +103,14 @@ private:
         chunks.push_back(graph);
     if (chunks.empty())
       return success();
-    // Phase by phase, so that a value is known before the chunk that reads it.
-    llvm::sort(chunks, [](GraphOp a, GraphOp b) {
-      return std::make_pair(int(*a.getPhase()), *a.getStage()) < std::make_pair(int(*b.getPhase()), *b.getStage());
-    });
+    // Phase by phase, and within one in the order of a micro-batch, so that a value is known before the chunk that
+    // reads it.
+    auto order = [](GraphOp chunk) {
+      int64_t part = partOf(chunk);
+      return std::make_tuple(int(*chunk.getPhase()), isWeightPart(chunk),
+                             *chunk.getPhase() == Phase::backward ? -part : part);
+    };
+    llvm::sort(chunks, [&](GraphOp a, GraphOp b) { return order(a) < order(b); });
     ports.clear();
     accumulators.clear();
     usedNames.clear();
@@ -125,6 +129,18 @@ private:
       portNamed(program.outputs, port.second).values.push_back(value);
     result.programs.push_back(std::move(program));
     return success();
+  }
+
+  /// The part of the model, as SplitStages wrote it.
+  static int64_t partOf(GraphOp chunk) {
+    auto part = chunk->getAttrOfType<IntegerAttr>("dg.part");
+    return part ? part.getInt() : int64_t(*chunk.getStage());
+  }
+  static bool isWeightPart(GraphOp chunk) { return chunk->hasAttr("dg.weight_gradient"); }
+
+  void addRole(plan::ChunkRole role) {
+    roles.resize(result.chunks.size());
+    roles.push_back(role);
   }
 
   LogicalResult addChunk(GraphOp graph) {
@@ -147,6 +163,7 @@ private:
         return failure();
     while (!unfinished.empty())
       finish(unfinished.begin()->first);
+    addRole({uint32_t(partOf(graph) / result.numStages()), isWeightPart(graph)});
     result.chunks.push_back(std::move(chunk));
     return success();
   }
@@ -173,14 +190,30 @@ private:
       result.chunks.push_back(std::move(begin));
   }
 
+  static Operation *firstUser(Operation *op) {
+    Operation *first = nullptr;
+    for (Operation *user : op->getUsers())
+      if (!first || user->isBeforeInBlock(first))
+        first = user;
+    return first;
+  }
+
   static void startCommunicationEarly(Block &block) {
     SmallVector<Operation *> communications;
     for (Operation &op : block)
       if (isCommunication(&op))
         communications.push_back(&op);
-    Operation *lastReceive = nullptr;
+    Operation *lastReceive = nullptr, *beforeLastGathered = nullptr;
     llvm::DenseMap<Operation *, Operation *> lastAfter;
     for (Operation *op : communications) {
+      // A parameter that lies cut is gathered while the one before it is used, so that two are whole at a time.
+      if (isa<AllGatherOp>(op) && op->getOperand(0).getDefiningOp<ParameterOp>()) {
+        Operation *user = firstUser(op);
+        if (beforeLastGathered && beforeLastGathered->isBeforeInBlock(op))
+          op->moveBefore(beforeLastGathered);
+        beforeLastGathered = user;
+        continue;
+      }
       if (isa<ReceiveOp>(op)) {
         lastReceive ? op->moveAfter(lastReceive) : op->moveBefore(&block.front());
         lastReceive = op;
@@ -530,7 +563,11 @@ private:
 
   void addMove(Operation *op, TaskKind kind, StringRef axis, uint64_t dim) {
     ValueId from = underOwnShape(op, op->getOperand(0), read(op->getOperand(0)), "operand");
-    ValueId to = ids[op->getResult(0)] = freshResult(op, 0);
+    // What becomes the parameter is gathered where it lies.
+    auto update = op->hasOneUse() ? dyn_cast<UpdateOp>(*op->user_begin()) : UpdateOp();
+    bool isUpdate = kind == TaskKind::allGather && update;
+    ValueId to = ids[op->getResult(0)] =
+        isUpdate ? parameters.at({stage, update.getParam().str()}) : freshResult(op, 0);
     plan::Task task = makeTask(op, kind);
     task.buffers = {from, to};
     task.reads = {from};
@@ -618,6 +655,7 @@ private:
   const PlanOptions &options;
   llvm::function_ref<KernelModule &(StringRef)> kernelsOf;
   std::vector<LiteralTensor> &literals;
+  std::vector<plan::ChunkRole> &roles; ///< by chunk
   plan::Plan result;
 
   // Of the job.
@@ -647,8 +685,8 @@ private:
 
 FailureOr<plan::Plan> buildPlan(ModuleOp module, const PlanOptions &options,
                                 llvm::function_ref<KernelModule &(StringRef program)> kernelsOf,
-                                std::vector<LiteralTensor> &literals) {
-  return PlanBuilder(module, options, kernelsOf, literals).run();
+                                std::vector<LiteralTensor> &literals, std::vector<plan::ChunkRole> &roles) {
+  return PlanBuilder(module, options, kernelsOf, literals, roles).run();
 }
 
 } // namespace dg::codegen

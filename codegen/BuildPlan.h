@@ -4,6 +4,7 @@
 #pragma once
 
 #include "codegen/Kernels.h"
+#include "runtime/plan/ChunkRole.h"
 #include "runtime/plan/Plan.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -26,10 +27,10 @@ struct LiteralTensor {
 
 /// Builds values, tasks, chunks and ports of every program in a module that has been through the split phase, and adds
 /// the kernels to the module that `kernelsOf` names for a program. Moves communication ops up to where their operands
-/// are ready, so that they start early. Adds to `literals` what the package has to hold beside the parameters. Errors
-/// are emitted on the op.
+/// are ready, so that they start early. Adds to `literals` what the package has to hold beside the parameters, and to
+/// `roles` what each chunk of the plan is to its schedule. Errors are emitted on the op.
 mlir::FailureOr<plan::Plan> buildPlan(mlir::ModuleOp module, const PlanOptions &options,
                                       llvm::function_ref<KernelModule &(llvm::StringRef program)> kernelsOf,
-                                      std::vector<LiteralTensor> &literals);
+                                      std::vector<LiteralTensor> &literals, std::vector<plan::ChunkRole> &roles);
 
 } // namespace dg::codegen

@@ -3,6 +3,7 @@
 #include "partitioner/Schedule.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace dg::partitioner {
 
@@ -194,10 +195,15 @@ private:
 ///   stage 0  0 1 2 3 . .
 ///   stage 1  . 0 1 2 3 .
 ///   stage 2  . . 0 1 2 3
+///
+/// With several chunks a stage, groups of p go through one chunk after the other, as in interleaved 1F1B.
 StageSchedule forwardOnly(uint32_t stage, const ScheduleShape &shape) {
+  const uint32_t group = shape.chunksPerStage == 1 ? shape.numMicrobatches : shape.numStages;
   StageSchedule result;
-  for (uint32_t m = 0; m < shape.numMicrobatches; ++m)
-    result.passes.push_back({Phase::forward, m});
+  for (uint32_t begin = 0; begin < shape.numMicrobatches; begin += group)
+    for (uint32_t chunk = 0; chunk < shape.chunksPerStage; ++chunk)
+      for (uint32_t m = begin; m < std::min(begin + group, shape.numMicrobatches); ++m)
+        result.passes.push_back({Phase::forward, m, chunk});
   return result;
 }
 
@@ -205,21 +211,21 @@ StageSchedule forwardOnly(uint32_t stage, const ScheduleShape &shape) {
 constexpr struct {
   std::string_view name;
   Rule rule;
-  bool canCompile; ///< else it can be simulated only
+  uint32_t chunksPerStage;
+  bool isFolded, splitsBackward;
 } schedules[] = {
-    {"gpipe", gpipe, true},
-    {"1f1b", oneForwardOneBackward, true},
-    {"interleaved", interleaved, false},
-    {"zb-h1", zeroBubbleH1, false},
-    {"zb-v", nullptr, false},
+    {"gpipe", gpipe, 1, false, false},
+    {"1f1b", oneForwardOneBackward, 1, false, false},
+    {"interleaved", interleaved, 2, false, false},
+    {"zb-h1", zeroBubbleH1, 1, false, true},
+    {"zb-v", nullptr, 2, true, true},
 };
 
-std::string listSchedules(bool onlyCompilable) {
+Status unknownSchedule(std::string_view name) {
   std::string names;
   for (const auto &row : schedules)
-    if (row.canCompile || !onlyCompilable)
-      names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
-  return names;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
+  return Status::error(ErrorKind::usage, "unknown schedule '{}'; use one of: {}", name, names);
 }
 
 Schedule applyRule(Rule rule, std::string_view name, const ScheduleShape &shape) {
@@ -243,21 +249,30 @@ uint32_t Schedule::chunkOf(uint32_t stage, uint32_t chunk) const {
   return isFolded && chunk % 2 == 1 ? (chunk + 1) * numStages - 1 - stage : chunk * numStages + stage;
 }
 
-uint32_t Schedule::stageOf(uint32_t chunk) const {
-  const uint32_t numStages = uint32_t(stages.size()), place = chunk % numStages;
+uint32_t stageOfChunk(uint32_t chunk, uint32_t numStages, bool isFolded) {
+  const uint32_t place = chunk % numStages;
   return isFolded && chunk / numStages % 2 == 1 ? numStages - 1 - place : place;
 }
 
-Status checkScheduleName(std::string_view name) {
-  for (const auto &row : schedules)
-    if (row.name == name)
-      return row.canCompile
-                 ? Status::ok()
-                 : Status::error(ErrorKind::usage,
-                                 "schedule '{}' can be simulated (--simulate), but no job can be compiled for it "
-                                 "in this version; use one of: {}",
-                                 name, listSchedules(true));
-  return Status::error(ErrorKind::usage, "unknown schedule '{}'; use one of: {}", name, listSchedules(false));
+uint32_t Schedule::stageOf(uint32_t chunk) const { return stageOfChunk(chunk, uint32_t(stages.size()), isFolded); }
+
+Result<ScheduleForm> parseSchedule(std::string_view text) {
+  const size_t colon = text.find(':');
+  const std::string_view name = text.substr(0, colon);
+  for (const auto &row : schedules) {
+    if (row.name != name)
+      continue;
+    ScheduleForm form{std::string(name), row.chunksPerStage, row.isFolded, row.splitsBackward};
+    if (colon == std::string_view::npos)
+      return form;
+    const char *begin = text.data() + colon + 1, *end = text.data() + text.size();
+    auto [last, error] = std::from_chars(begin, end, form.chunksPerStage);
+    if (name != "interleaved" || error != std::errc() || last != end || form.chunksPerStage < 1 ||
+        form.chunksPerStage > 1024)
+      return Status::error(ErrorKind::usage, "--schedule {}: expected chunks of a rank, as interleaved:2", text);
+    return form;
+  }
+  return unknownSchedule(name);
 }
 
 Result<Schedule> makeSchedule(std::string_view name, uint32_t numStages, uint32_t numMicrobatches,
@@ -281,13 +296,16 @@ Result<Schedule> makeSchedule(std::string_view name, uint32_t numStages, uint32_
     shape.chunksPerStage = 2;
     return Schedule{std::string(name), FoldedSchedule(shape).run(), 2, true};
   }
-  return Status::error(ErrorKind::usage, "unknown schedule '{}'; use one of: {}", name, listSchedules(false));
+  return unknownSchedule(name);
 }
 
-Result<Schedule> makeForwardSchedule(uint32_t numStages, uint32_t numMicrobatches) {
-  ScheduleShape shape{numStages, numMicrobatches, 1};
+Result<Schedule> makeForwardSchedule(uint32_t numStages, uint32_t numMicrobatches, uint32_t chunksPerStage,
+                                     bool isFolded) {
+  ScheduleShape shape{numStages, numMicrobatches, chunksPerStage};
   DG_RETURN_IF_ERROR(checkNumbers(shape));
-  return applyRule(forwardOnly, "forward", shape);
+  Schedule schedule = applyRule(forwardOnly, "forward", shape);
+  schedule.isFolded = isFolded;
+  return schedule;
 }
 
 } // namespace dg::partitioner

@@ -44,9 +44,20 @@ struct Schedule {
   uint32_t stageOf(uint32_t chunk) const;
 };
 
-/// Succeeds for a schedule that a job can be compiled for; fails with usage for one that can only be simulated (it
-/// needs several chunks on a rank, or gradients in two parts), and for an unknown name, listing the known ones.
-Status checkScheduleName(std::string_view name);
+/// The stage of a chunk: chunks go round and round over the stages, or down and up again.
+uint32_t stageOfChunk(uint32_t chunk, uint32_t numStages, bool isFolded);
+
+/// What a schedule asks of the program that follows it.
+struct ScheduleForm {
+  std::string name;
+  uint32_t chunksPerStage = 1;
+  bool isFolded = false;
+  bool splitsBackward = false; ///< gradients of inputs and of weights are passes of their own
+};
+
+/// Reads "1f1b" or "interleaved:3" (2 chunks where nothing is said). Fails with usage on an unknown name, listing the
+/// known ones, and on chunks that the schedule does not take.
+Result<ScheduleForm> parseSchedule(std::string_view text);
 
 /// The schedule `name` ("gpipe", "1f1b", "interleaved", "zb-h1", "zb-v") of one training step. `chunksPerStage` is
 /// asked for by "interleaved" alone, whose micro-batches must be a multiple of the stages. Fails with usage on an
@@ -54,7 +65,9 @@ Status checkScheduleName(std::string_view name);
 Result<Schedule> makeSchedule(std::string_view name, uint32_t numStages, uint32_t numMicrobatches,
                               uint32_t chunksPerStage = 2);
 
-/// The schedule of eval and infer: forward passes in order, one slot. Fails with usage when either number is 0.
-Result<Schedule> makeForwardSchedule(uint32_t numStages, uint32_t numMicrobatches);
+/// The schedule of eval and infer: forward passes in order, one slot; with several chunks a stage, as many
+/// micro-batches as stages through each chunk in turn. Fails with usage when a number is 0.
+Result<Schedule> makeForwardSchedule(uint32_t numStages, uint32_t numMicrobatches, uint32_t chunksPerStage = 1,
+                                     bool isFolded = false);
 
 } // namespace dg::partitioner

@@ -14,6 +14,8 @@
 #include "passes/PlannedOps.h"
 #include "passes/Sharding.h"
 
+#include "llvm/ADT/StringSet.h"
+
 using namespace mlir;
 
 namespace dg::passes {
@@ -46,10 +48,20 @@ ParameterOp weightOf(Operation *op) {
   return op->getOperand(1).getDefiningOp<ParameterOp>();
 }
 
+/// How a parameter lies, in all graphs of a module.
+struct ParameterPlace {
+  ShardingAttr used;    ///< by forward and backward ops
+  ShardingAttr updated; ///< by the ops of its update; with ZeRO cut over data where `used` is not
+  ShardingAttr kept;    ///< from step to step
+};
+
 class Assignment {
 public:
-  Assignment(GraphOp graph, const plan::Mesh &mesh, llvm::StringMap<ShardingAttr> &parameters)
-      : graph(graph), mesh(mesh), parameters(parameters), context(graph.getContext()) {}
+  Assignment(GraphOp graph, const plan::Mesh &mesh, int64_t zero, llvm::StringMap<ParameterPlace> &parameters)
+      : graph(graph), mesh(mesh), zero(zero), parameters(parameters), context(graph.getContext()) {
+    for (auto update : graph.getBody().front().getOps<UpdateOp>())
+      updated.insert(update.getParam());
+  }
 
   /// Takes the dimensions that a search has chosen to cut over the tensor axis, for each of plannedOps.
   LogicalResult take(ArrayRef<std::string> choices) {
@@ -79,7 +91,7 @@ public:
     for (Operation &op : graph.getBody().front()) {
       if (auto parameter = dyn_cast<ParameterOp>(op)) {
         if (auto known = parameters.find(parameter.getParam()); known != parameters.end())
-          shardings[parameter.getResult()] = known->second;
+          shardings[parameter.getResult()] = known->second.used;
       } else if (isReshapeOfFreeParameter(&op)) {
         continue; // lies as its first user needs it
       } else if (auto ruled = dyn_cast<ShardingRuleOp>(op)) {
@@ -92,7 +104,7 @@ public:
       fixFree(reshape.getResult(), wholeSharding(context, tensorOf(reshape.getResult()).getRank()));
     for (auto parameter : graph.getBody().front().getOps<ParameterOp>()) {
       fixFree(parameter.getResult(), wholeSharding(context, tensorOf(parameter.getResult()).getRank()));
-      setPlace(parameter, withShardings(getPlace(parameter), shardings.lookup(parameter.getResult())));
+      setPlace(parameter, withShardings(getPlace(parameter), parameters.lookup(parameter.getParam()).kept));
     }
     return success();
   }
@@ -105,7 +117,7 @@ private:
     for (Value operand : op->getOperands()) {
       ShardingAttr needed = wholeSharding(context, tensorOf(operand).getRank());
       if (auto update = dyn_cast<UpdateOp>(op))
-        needed = parameters.lookup(update.getParam());
+        needed = parameters.lookup(update.getParam()).kept;
       ShardingAttr present = shardings.lookup(operand);
       if (graph.getSymName() == "infer" && present && !present.getDims().empty() && present.getDims()[0] == "data")
         needed = inputSharding(tensorOf(operand), mesh);
@@ -158,17 +170,18 @@ private:
   }
 
   /// The factor along which most bytes of the operands are cut over the axis already. An update is cut as its parameter
-  /// is, whatever the gradient, so that no parameter travels.
+  /// says, whatever the gradient, so that no parameter travels.
   std::optional<int32_t> vote(ShardingRuleOp op, const ShardingRule &rule, const FactorAxes &axes,
                               const plan::MeshAxis &axis) {
     SmallVector<double> votes(rule.factorSizes.size(), 0);
+    bool isUpdate = getPlace(op).getPhase() == Phase::update;
     for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands)) {
-      auto known = shardings.find(operand);
-      if (known == shardings.end())
+      ShardingAttr present = shardings.lookup(operand), wanted = isUpdate ? wantedByUpdate(op, operand) : present;
+      if (!wanted && !present)
         continue;
-      bool isUpdated = getPlace(op).getPhase() == Phase::update && operand.getDefiningOp<ParameterOp>();
+      bool isUpdated = isUpdate && (wanted || operand.getDefiningOp<ParameterOp>());
       double weight = isUpdated ? std::numeric_limits<double>::infinity() : bytesOf(operand);
-      for (auto [cut, factors] : llvm::zip_equal(known->second.getDims(), dims))
+      for (auto [cut, factors] : llvm::zip_equal((wanted ? wanted : present).getDims(), dims))
         if (cut == axis.name && !factors.empty() && canCut(rule, axes, factors.front(), axis.size))
           votes[factors.front()] += weight;
     }
@@ -176,6 +189,31 @@ private:
     if (best == votes.end() || *best == 0)
       return std::nullopt;
     return int32_t(best - votes.begin());
+  }
+
+  /// What the op of an update works on (the gradient, the state, the parameter itself) as its parameter is updated.
+  ShardingAttr wantedByUpdate(Operation *op, Value operand) const {
+    auto known = parameters.find(getPlace(op).getLabel().getValue());
+    if (zero == 0 || known == parameters.end() ||
+        size_t(tensorOf(operand).getRank()) != known->second.updated.getDims().size())
+      return {};
+    return known->second.updated;
+  }
+
+  /// `used`, and where ZeRO asks for it cut over data along the first whole dimension that divides evenly. What is not
+  /// trained, and the optimizer's own state, lies as its users need it.
+  ParameterPlace placeOf(ParameterOp parameter, ShardingAttr used) const {
+    bool isTrained = !parameter.getState() && updated.contains(parameter.getParam());
+    SmallVector<StringAttr> dims(used.getDims());
+    int64_t data = mesh.sizeOf("data");
+    if (zero > 0 && isTrained && data > 1)
+      for (auto [cut, size] : llvm::zip_equal(dims, cast<RankedTensorType>(parameter.getType()).getShape()))
+        if (cut.empty() && size % data == 0) {
+          cut = StringAttr::get(context, "data");
+          break;
+        }
+    auto cut = ShardingAttr::get(context, dims, used.getPartial());
+    return {used, cut, zero == 3 ? cut : used};
   }
 
   /// A factor can be cut where it divides evenly and is the major one of every dimension that holds it.
@@ -291,7 +329,7 @@ private:
       return;
     if (auto parameter = dyn_cast<ParameterOp>(producer)) {
       shardings[value] = needed;
-      parameters[parameter.getParam()] = needed;
+      parameters[parameter.getParam()] = placeOf(parameter, needed);
       return;
     }
     if (!isReshapeOfFreeParameter(producer))
@@ -314,7 +352,9 @@ private:
 
   GraphOp graph;
   const plan::Mesh &mesh;
-  llvm::StringMap<ShardingAttr> &parameters;
+  const int64_t zero;
+  llvm::StringMap<ParameterPlace> &parameters;
+  llvm::StringSet<> updated; ///< parameters that this graph gives a new value
   MLIRContext *context;
   llvm::DenseMap<Value, ShardingAttr> shardings;
   llvm::DenseMap<Operation *, int32_t> chosen; ///< the factor to cut over the tensor axis; below 0: none
@@ -327,16 +367,16 @@ struct AssignShardingsPass : impl::AssignShardingsBase<AssignShardingsPass> {
     FailureOr<plan::Mesh> parsed = parseMesh(mesh, getOperation().getLoc());
     if (failed(parsed))
       return signalPassFailure();
-    llvm::StringMap<ShardingAttr> parameters;
+    llvm::StringMap<ParameterPlace> parameters;
     SmallVector<GraphOp> graphs = graphsTrainFirst(getOperation());
     for (GraphOp graph : graphs) {
-      Assignment assignment(graph, *parsed, parameters);
+      Assignment assignment(graph, *parsed, zero, parameters);
       bool isSearched = !choices.empty() && graph == graphs.front();
       if ((isSearched && failed(assignment.take(choices))) || failed(assignment.run()))
         return signalPassFailure();
     }
     bool isCut = llvm::any_of(parameters, [](const auto &entry) {
-      return llvm::any_of(entry.getValue().getDims(), [](StringAttr axis) { return axis == "tensor"; });
+      return llvm::any_of(entry.getValue().used.getDims(), [](StringAttr axis) { return axis == "tensor"; });
     });
     if (parsed->sizeOf("tensor") > 1 && !isCut && choices.empty() && !graphs.empty()) {
       graphs.front().emitOpError() << "has no weight that tensor=" << parsed->sizeOf("tensor")

@@ -27,7 +27,7 @@ struct AssignStagesPass : impl::AssignStagesBase<AssignStagesPass> {
     FailureOr<plan::Mesh> parsed = parseMesh(mesh, getOperation().getLoc());
     if (failed(parsed))
       return signalPassFailure();
-    numStages = parsed->sizeOf("pipe");
+    numStages = parsed->sizeOf("pipe") * chunks;
     SmallVector<GraphOp> graphs = graphsTrainFirst(getOperation());
     if (graphs.empty())
       return;
@@ -77,7 +77,9 @@ private:
     partitioner::CostModel model(partitioner::hostCluster(uint32_t(numRanks)));
     Result<std::vector<uint32_t>> stages = partitioner::balanceStages(costs, uint32_t(numStages), model);
     if (!stages)
-      return graph.emitOpError() << "cannot be cut into pipe=" << numStages << ": " << stages.status().message();
+      return graph.emitOpError() << "cannot be cut into pipe=" << numStages / chunks
+                                 << (chunks > 1 ? " with " + std::to_string(chunks) + " chunks each" : "") << ": "
+                                 << stages.status().message();
     for (auto [origin, id] : ids)
       stageOf[origin] = (*stages)[id];
     return success();

@@ -85,9 +85,11 @@ def AssignStages : Pass<"dg-assign-stages", "mlir::ModuleOp"> {
   let summary = "Gives every op its pipeline stage";
   let description = [{
     Forward ops are cut into contiguous groups whose slowest is as fast as possible, counting the backward work of each op with
-    it; backward ops and updates follow their forward op. A search may have decided: then `begins` has the cut.
+    it; backward ops and updates follow their forward op. With several chunks to a rank, `stage` counts chunks until --dg-split-stages
+    deals them out. A search may have decided: then `begins` has the cut.
   }];
   let options = [Option<"mesh", "mesh", "std::string", "\"\"", "Mesh axes: data=2,tensor=2,pipe=2">,
+                 Option<"chunks", "chunks", "int64_t", "1", "Parts of the model that a rank holds">,
                  ListOption<"begins", "begins", "int64_t",
                             "Origins of the ops with which the stages after the first begin (default: balanced by cost)">];
 }
@@ -99,20 +101,34 @@ def AssignShardings : Pass<"dg-assign-shardings", "mlir::ModuleOp"> {
     parts up again, by input where the activation arrives cut. Everything else follows by the ops' sharding rules. A search may have
     decided: then `choices` has, for each forward op that reads more than parameters, what is cut over "tensor": r0.1 (dimension 1 of
     result 0), o1.0 (dimension 0 of operand 1) or none. Dimensions, not factors, because these change with the number of samples.
+    With ZeRO the update of a trained parameter is cut over "data" too, along the first whole dimension that divides evenly, and with it
+    the optimizer's state; with `zero=3` the parameter lies so as well. A parameter without such a dimension stays whole.
   }];
   let options = [Option<"mesh", "mesh", "std::string", "\"\"", "Mesh axes: data=2,tensor=2,pipe=2">,
+                 Option<"zero", "zero", "int64_t", "0", "Cut over data: 1 optimizer state, 2 also gradients, 3 also parameters">,
                  ListOption<"choices", "choices", "std::string",
                             "What each forward op of the first graph is cut along (default: by rule)">];
 }
 
 def SplitShards : Pass<"dg-split-shards", "mlir::ModuleOp"> {
   let summary = "Makes every type local to one rank and inserts the collectives between shardings";
-  let options = [Option<"mesh", "mesh", "std::string", "\"\"", "Mesh axes: data=2,tensor=2,pipe=2">];
+  let options = [Option<"mesh", "mesh", "std::string", "\"\"", "Mesh axes: data=2,tensor=2,pipe=2">,
+                 Option<"zero", "zero", "int64_t", "0", "From 2 on gradients are cut over data as soon as they are made">];
+}
+
+def MarkWeightGradients : Pass<"dg-mark-weight-gradients", "mlir::ModuleOp"> {
+  let summary = "Marks backward ops that only an update waits for, so that --dg-split-stages gives them chunks of their own";
 }
 
 def SplitStages : Pass<"dg-split-stages", "mlir::ModuleOp"> {
   let summary = "Cuts each graph into chunks: one for each stage and phase, joined by sends and receives";
-  let options = [Option<"microbatches", "microbatches", "int64_t", "1", "Micro-batches of a step">];
+  let description = [{
+    Where a rank holds several parts of the model, each has its own chunks, and what passes between parts of one rank is handed over by name.
+    A chunk then says in "dg.part" which part it is of; one of marked weight gradients has "dg.weight_gradient".
+  }];
+  let options = [Option<"microbatches", "microbatches", "int64_t", "1", "Micro-batches of a step">,
+                 Option<"stages", "stages", "int64_t", "0", "Stages that the parts are dealt out to; 0: one for each part">,
+                 Option<"folded", "folded", "bool", "false", "Parts go down the stages and up again, else round and round">];
 }
 
 def FuseElementwise : Pass<"dg-fuse-elementwise", "mlir::ModuleOp"> {

@@ -2,6 +2,7 @@
 #include "passes/Pipeline.h"
 
 #include "passes/LayoutPasses.h"
+#include "passes/Mesh.h"
 #include "passes/Passes.h"
 
 #include "mlir/Transforms/Passes.h"
@@ -58,18 +59,29 @@ void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options)
   AssignStagesOptions stages;
   stages.mesh = options.mesh;
   stages.begins = options.stageBegins;
+  stages.chunks = options.chunksPerStage;
   manager.addPass(createAssignStages(stages));
   AssignShardingsOptions shardings;
   shardings.mesh = options.mesh;
   shardings.choices = options.shardingChoices;
+  shardings.zero = options.zero;
   manager.addPass(createAssignShardings(shardings));
 
   // Split. From here on types are local and collectives explicit.
   SplitShardsOptions shards;
   shards.mesh = options.mesh;
+  shards.zero = options.zero;
   manager.addPass(createSplitShards(shards));
+  // After the collectives of the gradients were inserted, which wait with them.
+  if (options.splitsBackward)
+    manager.addPass(createMarkWeightGradients());
   SplitStagesOptions chunks;
   chunks.microbatches = options.microbatches;
+  if (options.chunksPerStage > 1) {
+    Result<plan::Mesh> mesh = parseMesh(options.mesh);
+    chunks.stages = mesh ? mesh->sizeOf("pipe") : 0;
+    chunks.folded = options.isFolded;
+  }
   manager.addPass(createSplitStages(chunks));
 
   // Layouts on local types, before chains are closed to them: what a convolution takes along is not a chain any more.

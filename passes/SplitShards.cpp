@@ -21,7 +21,7 @@ using namespace ir;
 
 class Splitter {
 public:
-  Splitter(GraphOp graph, const plan::Mesh &mesh) : graph(graph), mesh(mesh) {}
+  Splitter(GraphOp graph, const plan::Mesh &mesh, int64_t zero) : graph(graph), mesh(mesh), zero(zero) {}
 
   LogicalResult run() {
     SmallVector<Attribute> types;
@@ -63,8 +63,8 @@ private:
       return value;
     Operation *producer = value.getDefiningOp();
     bool isUpdate = getPlace(user).getPhase() == Phase::update;
-    // An update reads its parameter itself: what a forward op made of it would come once for each micro-batch.
-    Value &cached = made[{value, needed, isUpdate && isa_and_present<ParameterOp>(producer)}];
+    Phase reader = readerOf(producer, present, user);
+    Value &cached = made[{value, needed, reader}];
     if (cached)
       return cached;
 
@@ -73,26 +73,39 @@ private:
     OpBuilder builder(user);
     PlaceAttr place = withShardings(getPlace(producer ? producer : user), {});
     bool isTotal = isa<ReturnOp>(user) && !present.getPartial().empty() && graph.getSymName() != "infer";
-    if (isUpdate || isTotal)
+    // Scattered with each micro-batch, a gradient never lies whole from one to the next.
+    bool isScatteredAtOnce = zero >= 2 && llvm::any_of(present.getPartial(), [&](StringAttr axis) {
+                               return scatteredDim(present, needed, axis) && axis == "data";
+                             });
+    if ((isUpdate && !isScatteredAtOnce) || isTotal)
       place = withOrigin(place, place.getOrigin(), Phase::update);
+    else if (reader == Phase::backward)
+      place = withOrigin(place, place.getOrigin(), reader);
     if (isUpdate)
       place = withLabel(place, getPlace(user).getLabel());
 
     Location location = value.getLoc();
     Value current = value;
+    SmallVector<StringAttr> dims(present.getDims());
     for (StringAttr axis : present.getPartial()) {
       if (llvm::is_contained(needed.getPartial(), axis))
         continue;
+      if (std::optional<unsigned> dim = scatteredDim(present, needed, axis)) {
+        current = builder.create<ReduceScatterOp>(location, scaled(current, *dim, 1, mesh.sizeOf(axis.str())), current,
+                                                  axis, builder.getI64IntegerAttr(*dim), place);
+        dims[*dim] = axis;
+        continue;
+      }
       current = builder.create<AllReduceOp>(location, current.getType(), current, axis, place);
     }
-    for (auto [dim, axes] : llvm::enumerate(llvm::zip_equal(present.getDims(), needed.getDims()))) {
+    for (auto [dim, axes] : llvm::enumerate(llvm::zip_equal(dims, needed.getDims()))) {
       auto [from, to] = axes;
       if (from != to && !from.empty())
         current = builder.create<AllGatherOp>(location, scaled(current, dim, mesh.sizeOf(from.str()), 1), current, from,
                                               builder.getI64IntegerAttr(dim), place);
     }
     // Only now, when no other dimension is cut over the same axis any more.
-    for (auto [dim, axes] : llvm::enumerate(llvm::zip_equal(present.getDims(), needed.getDims()))) {
+    for (auto [dim, axes] : llvm::enumerate(llvm::zip_equal(dims, needed.getDims()))) {
       auto [from, to] = axes;
       if (from != to && !to.empty())
         current = builder.create<SliceShardOp>(location, scaled(current, dim, 1, mesh.sizeOf(to.str())), current, to,
@@ -100,6 +113,26 @@ private:
     }
     lie[current] = needed;
     return cached = current;
+  }
+
+  /// Which phase a value is brought for where each phase brings it for itself, else forward. An update reads its
+  /// parameter itself: what a forward op made of it would come once for each micro-batch. What lies cut over data
+  /// (ZeRO 3) is gathered again for the backward pass, or it would be kept until then.
+  static Phase readerOf(Operation *producer, ShardingAttr present, Operation *user) {
+    if (!isa_and_present<ParameterOp>(producer))
+      return Phase::forward;
+    Phase phase = getPlace(user).getPhase();
+    bool isCutByData = llvm::any_of(present.getDims(), [](StringAttr axis) { return axis == "data"; });
+    bool isAtHome = getPlace(producer).getStage() == getPlace(user).getStage();
+    return phase == Phase::update || (phase == Phase::backward && isCutByData && isAtHome) ? phase : Phase::forward;
+  }
+
+  /// The dimension along which a partial sum over `axis` is needed cut over it: each rank then sums its own part only.
+  static std::optional<unsigned> scatteredDim(ShardingAttr present, ShardingAttr needed, StringAttr axis) {
+    for (auto [dim, axes] : llvm::enumerate(llvm::zip_equal(present.getDims(), needed.getDims())))
+      if (std::get<0>(axes).empty() && std::get<1>(axes) == axis)
+        return unsigned(dim);
+    return std::nullopt;
   }
 
   static RankedTensorType scaled(Value value, unsigned dim, int64_t times, int64_t by) {
@@ -111,12 +144,13 @@ private:
 
   GraphOp graph;
   const plan::Mesh &mesh;
+  const int64_t zero;
   llvm::DenseMap<Value, ShardingAttr> lie; ///< how each value lies over the mesh
   struct Need {
     Value value;
     ShardingAttr sharding;
-    bool isOwnRead; ///< of a parameter, by its update
-    auto key() const { return std::make_tuple(value.getAsOpaquePointer(), sharding.getAsOpaquePointer(), isOwnRead); }
+    Phase reader;
+    auto key() const { return std::make_tuple(value.getAsOpaquePointer(), sharding.getAsOpaquePointer(), reader); }
     bool operator<(const Need &other) const { return key() < other.key(); }
   };
   std::map<Need, Value> made;
@@ -130,7 +164,7 @@ struct SplitShardsPass : impl::SplitShardsBase<SplitShardsPass> {
     if (failed(parsed))
       return signalPassFailure();
     for (auto graph : getOperation().getOps<GraphOp>())
-      if (failed(Splitter(graph, *parsed).run()))
+      if (failed(Splitter(graph, *parsed, zero).run()))
         return signalPassFailure();
   }
 };

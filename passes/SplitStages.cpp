@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts each graph into chunks, one for each stage and phase that has work. A value that leaves its chunk becomes
+// Cuts each graph into chunks, one for each part of the model and phase that has work (where a backward pass is cut in
+// two: one for the gradients of weights). A stage holds one part, or several. A value that leaves its chunk becomes
 //   - a named result and input, within a stage and a micro-batch (an activation saved for the backward pass);
 //   - a send and a receive, between stages;
 //   - an accumulated sum, on its way into the update when a step has several micro-batches.
@@ -8,7 +9,9 @@
 #include "ir/CommunicationOps.h"
 #include "ir/GraphOps.h"
 #include "ir/LiteralOps.h"
+#include "partitioner/Schedule.h"
 #include "passes/Passes.h"
+#include "passes/WeightGradients.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -24,18 +27,20 @@ namespace {
 
 using namespace ir;
 
-/// A stage and a phase: where an op runs. Ordered as the phases of a step are.
+/// A part of the model and a phase: where an op runs. Ordered as the phases of a step are.
 struct Spot {
-  int64_t stage = 0;
+  int64_t part = 0; ///< as a micro-batch goes through them; without several to a stage: the stage
   Phase phase = Phase::forward;
-  auto key() const { return std::make_pair(phase, stage); }
+  bool isWeight = false; ///< of the backward phase: what may wait
+  auto key() const { return std::make_tuple(phase, isWeight, part); }
   bool operator<(const Spot &other) const { return key() < other.key(); }
   bool operator==(const Spot &other) const { return key() == other.key(); }
 };
 
 class Cutter {
 public:
-  Cutter(GraphOp graph, bool isAccumulating) : graph(graph), isAccumulating(isAccumulating) {}
+  Cutter(GraphOp graph, bool isAccumulating, int64_t numStages, bool isFolded)
+      : graph(graph), isAccumulating(isAccumulating), numStages(numStages), isFolded(isFolded) {}
 
   LogicalResult run() {
     hasBackward = llvm::any_of(graph.getBody().front(), [](Operation &op) {
@@ -77,10 +82,20 @@ private:
   Spot spotOf(Operation *op) const {
     PlaceAttr place = getPlace(op);
     Phase phase = place.getPhase();
-    if (phase == Phase::update && !isAccumulating)
+    if (phase == Phase::update && isAccumulating)
+      return updateOf(place.getStage());
+    if (phase == Phase::update)
       phase = hasBackward ? Phase::backward : Phase::forward;
-    return {place.getStage(), phase};
+    return {place.getStage(), phase, phase == Phase::backward && isWeightGradient(op)};
   }
+
+  /// The stage that a part of the model lies on.
+  int64_t stageOf(Spot spot) const {
+    return numStages == 0 ? spot.part : partitioner::stageOfChunk(uint32_t(spot.part), uint32_t(numStages), isFolded);
+  }
+  bool areTogether(Spot a, Spot b) const { return stageOf(a) == stageOf(b); }
+  /// A stage has one update: it counts as its first part's.
+  Spot updateOf(int64_t part) const { return {stageOf({part}), Phase::update}; }
 
   /// Parameters and constants are read where they are used; only on another stage than their own are they sent.
   static bool isClonedWhereUsed(Operation *op) { return isa<ParameterOp, ConstantOp, LiteralOp>(op); }
@@ -89,11 +104,19 @@ private:
     Chunk &chunk = chunks[spot];
     if (!chunk.graph) {
       OpBuilder builder(graph);
-      std::string name = (graph.getSymName() + "." + Twine(spot.stage) + "." + stringifyPhase(spot.phase)).str();
-      chunk.graph = builder.create<GraphOp>(graph.getLoc(), builder.getStringAttr(name), builder.getArrayAttr({}),
-                                            builder.getArrayAttr({}), graph.getSymNameAttr(),
-                                            builder.getI64IntegerAttr(spot.stage),
-                                            PhaseAttr::get(builder.getContext(), spot.phase));
+      int64_t stage = stageOf(spot);
+      std::string name = (graph.getSymName() + "." + Twine(stage) + "." + stringifyPhase(spot.phase)).str();
+      if (spot.part != stage)
+        name += "." + std::to_string(spot.part);
+      if (spot.isWeight)
+        name += ".weights";
+      chunk.graph = builder.create<GraphOp>(
+          graph.getLoc(), builder.getStringAttr(name), builder.getArrayAttr({}), builder.getArrayAttr({}),
+          graph.getSymNameAttr(), builder.getI64IntegerAttr(stage), PhaseAttr::get(builder.getContext(), spot.phase));
+      if (spot.part != stage)
+        chunk.graph->setAttr("dg.part", builder.getI64IntegerAttr(spot.part));
+      if (spot.isWeight)
+        chunk.graph->setAttr(weightGradientName, builder.getUnitAttr());
       chunk.graph.getBody().emplaceBlock();
     }
     return chunk;
@@ -105,7 +128,9 @@ private:
     IRMapping mapping;
     for (Value operand : op->getOperands())
       mapping.map(operand, valueAt(spot, operand));
-    return builderAt(spot).clone(*op, mapping);
+    Operation *clone = builderAt(spot).clone(*op, mapping);
+    clone->removeAttr(weightGradientName); // the chunk says it from here on
+    return clone;
   }
 
   /// The value of the whole graph as the chunk at `spot` sees it; brings it there if it is not.
@@ -121,30 +146,30 @@ private:
       return chunkAt(spot).graph.addInput(graph.getInputName(argument.getArgNumber()), argument.getType());
     Operation *producer = value.getDefiningOp();
     Spot from = spotOf(producer);
-    bool isLocalRead =
-        isClonedWhereUsed(producer) && (isa<ConstantOp, LiteralOp>(producer) || from.stage == spot.stage);
+    bool isLocalRead = isClonedWhereUsed(producer) && (isa<ConstantOp, LiteralOp>(producer) || areTogether(from, spot));
     if (isLocalRead)
       return atStart(spot, producer)->getResult(0);
     if (isClonedWhereUsed(producer)) // a parameter of another stage: its value travels with each micro-batch
-      from.phase = Phase::forward;
+      from = {from.part, Phase::forward};
 
     OpBuilder builder = builderAt(spot);
-    if (from.stage == spot.stage)
+    if (areTogether(from, spot))
       return bringWithinStage(from, spot, value);
 
-    // Received in the phase in which it was made when it travels down the pipeline, so that later phases find it saved.
-    Spot landing{spot.stage, from.stage < spot.stage ? from.phase : spot.phase};
+    // Received in the phase in which it was made when it travels down the pipeline, so that later phases find it saved;
+    // and before anything that may wait.
+    Spot landing{spot.part, from.part < spot.part ? from.phase : spot.phase};
     if (!(landing == spot))
       return bringWithinStage(landing, spot, value);
     int64_t channel = numChannels++;
     Value made = valueAt(from, value);
     builderAt(from).create<SendOp>(value.getLoc(), made, builder.getI64IntegerAttr(channel),
-                                   builder.getI64IntegerAttr(spot.stage), placeAt(producer, from));
+                                   builder.getI64IntegerAttr(stageOf(spot)), placeAt(producer, from));
     return builder.create<ReceiveOp>(value.getLoc(), value.getType(), builder.getI64IntegerAttr(channel),
-                                     builder.getI64IntegerAttr(from.stage), placeAt(producer, spot));
+                                     builder.getI64IntegerAttr(stageOf(from)), placeAt(producer, spot));
   }
 
-  /// From an earlier phase of the same stage to a later one: by name, or summed on the way into the update.
+  /// From an earlier chunk of the same stage to a later one: by name, or summed on the way into the update.
   Value bringWithinStage(Spot from, Spot to, Value value) {
     std::string &name = names[value];
     Value made = valueAt(from, value);
@@ -170,7 +195,7 @@ private:
   }
 
   PlaceAttr placeAt(Operation *producer, Spot spot) const {
-    PlaceAttr place = withStage(withShardings(getPlace(producer), {}), spot.stage);
+    PlaceAttr place = withStage(withShardings(getPlace(producer), {}), stageOf(spot));
     return withOrigin(place, place.getOrigin(), spot.phase);
   }
 
@@ -180,7 +205,7 @@ private:
     // Losses and accuracies are sums over samples, complete only after the last micro-batch; results of inference
     // belong to their micro-batch.
     if (isAccumulating && graph.getSymName() != "infer")
-      spot.phase = Phase::update;
+      spot = updateOf(spot.part);
     Chunk &chunk = chunkAt(spot);
     chunk.results.push_back(valueAt(spot, value));
     chunk.names.push_back(name.str());
@@ -211,6 +236,8 @@ private:
 
   GraphOp graph;
   bool isAccumulating;
+  int64_t numStages; ///< 0: each part is a stage
+  bool isFolded;
   bool hasBackward = false;
   int64_t numChannels = 0;
   std::map<Spot, Chunk> chunks;
@@ -223,7 +250,7 @@ struct SplitStagesPass : impl::SplitStagesBase<SplitStagesPass> {
 
   void runOnOperation() override {
     for (auto graph : llvm::make_early_inc_range(getOperation().getOps<GraphOp>()))
-      if (failed(Cutter(graph, microbatches > 1).run()))
+      if (failed(Cutter(graph, microbatches > 1, stages, folded).run()))
         return signalPassFailure();
   }
 };

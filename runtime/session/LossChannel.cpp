@@ -8,10 +8,19 @@ namespace dg::session {
 /// The executor's tags hold a program number below 15 in their highest bits.
 static constexpr uint64_t stepTag = 0xff0000000000u, carryTag = 0xff0000010000u;
 
+/// The stage that ends with the loss: the last part of the model need not lie on the last stage.
+static int64_t lossStage(const plan::Plan &plan) {
+  for (const plan::Program &program : plan.programs)
+    for (const plan::Port &port : program.outputs)
+      if (port.name == "loss" && !port.values.empty())
+        return plan.values[port.values.front()].stage;
+  return plan.mesh.sizeOf("pipe") - 1;
+}
+
 LossChannel::LossChannel(const plan::Plan &plan, int64_t rank, Transport *transport, std::chrono::milliseconds timeout,
                          OnStep onStep, ProgressLine *progress)
-    : rank(rank), source(plan.mesh.rankOf({plan.mesh.sizeOf("pipe") - 1, 0, 0})), transport(transport),
-      timeout(timeout), onStep(std::move(onStep)), progress(progress) {}
+    : rank(rank), source(plan.mesh.rankOf({lossStage(plan), 0, 0})), transport(transport), timeout(timeout),
+      onStep(std::move(onStep)), progress(progress) {}
 
 LossChannel::~LossChannel() {
   if (opened != retired)

@@ -39,7 +39,7 @@ struct CompileOptions {
   std::string explain;                ///< "", "text" or "json": print why the plan is as it is instead of writing a job
   std::string precision;              ///< of a simulation; empty: bf16 where the device has it
   std::string recompute;              ///< of a simulation: "", "none" or "full"
-  int64_t zero = -1;                  ///< of a simulation: 0 to 3; -1: searched, 0 with a mesh by hand
+  int64_t zero = -1;                  ///< 0 to 3; -1: 0, of a simulation without a mesh searched
   std::string emit;                   ///< "", "dg", "plan", "linalg", "llvm", "asm"
   bool savePhases = false;            ///< the graph after each pass goes into the package, as phases.json
 };

@@ -73,8 +73,13 @@ int main(int argc, char **argv) {
                    "micro-batches of a batch (default: 1, with a pipeline 2 for each stage)")
       ->check(wholeNumber(1, dg::tools::maxBatch));
   split->add_option("--schedule", options.schedule,
-                    "order of micro-batches in a pipeline: gpipe or 1f1b; with --simulate also interleaved:CHUNKS,\n"
-                    "zb-h1 and zb-v (default: 1f1b, or searched)");
+                    "order of micro-batches in a pipeline: gpipe, 1f1b, interleaved:CHUNKS (parts of the model to a\n"
+                    "rank), zb-h1, zb-v (default: 1f1b, or searched)");
+  split
+      ->add_option("--zero", options.zero,
+                   "cut over the data ranks: 1 the optimizer's state, 2 also gradients, 3 also parameters\n"
+                   "(default: 0; of a simulation without --mesh: searched)")
+      ->check(wholeNumber(0, 3));
   split->add_option("--target", options.target,
                     "processor: native, x86-64-v3, x86-64-v4, sapphirerapids (default: native)");
   split
@@ -107,10 +112,6 @@ int main(int argc, char **argv) {
       ->add_option("--recompute", options.recompute,
                    "of a simulation: none or full (default: where a stage does not fit otherwise)")
       ->check(CLI::IsMember({"none", "full"}));
-  print
-      ->add_option("--zero", options.zero,
-                   "of a simulation: optimizer sharding, 0 to 3 (default: searched, with --mesh 0)")
-      ->check(wholeNumber(0, 3));
   if (auto code = dg::tools::parseCommandLine(app, argc, argv, "dgc: error: "))
     return *code;
   if (listsOps)

@@ -3,6 +3,7 @@
 
 #include "partitioner/PlanMemory.h"
 #include "partitioner/PlanSchedule.h"
+#include "partitioner/Schedule.h"
 #include "passes/Mesh.h"
 #include "passes/Pipeline.h"
 #include "tools/dgc/LoadModel.h"
@@ -83,7 +84,12 @@ plan::Search adopt(const PlannedStep &planned, CompileOptions &options, passes::
   options.mesh = how.meshText();
   options.microbatches = std::max<int64_t>(1, how.microbatches / options.accumulate);
   options.schedule = partitioner::nameOf(how.schedule);
-  pipeline.stageBegins = originsOfBegins(planned.model, found.best.stages.begins);
+  if (how.schedule == partitioner::PipelineKind::interleaved)
+    options.schedule += ":" + std::to_string(how.chunksPerRank);
+  options.zero = how.zero;
+  // The search knows stages; where one has several parts of the model, these are cut by AssignStages' own rule.
+  if (how.schedule != partitioner::PipelineKind::interleaved && how.schedule != partitioner::PipelineKind::zeroBubbleV)
+    pipeline.stageBegins = originsOfBegins(planned.model, found.best.stages.begins);
   for (size_t op = 0; op < planned.model.ops.size(); ++op)
     pipeline.shardingChoices.push_back(dimensionOf(planned.model.ops[op], found.best.choices[op]));
   plan::Search search;
@@ -108,6 +114,10 @@ int split(mlir::ModuleOp module, const CompileOptions &options, const StepSource
   Result<partitioner::Cluster> cluster = chooseCluster(options, mesh->numRanks());
   if (!cluster)
     return report(cluster.status());
+  const std::string schedule = options.schedule.empty() ? "1f1b" : options.schedule;
+  Result<partitioner::ScheduleForm> form = partitioner::parseSchedule(schedule);
+  if (!form)
+    return report(form.status());
   job.cluster = std::move(*cluster);
   job.module = module.clone();
   pipeline.mesh = options.mesh;
@@ -116,6 +126,10 @@ int split(mlir::ModuleOp module, const CompileOptions &options, const StepSource
   pipeline.loss = source.isTraining ? options.loss : "";
   pipeline.batch = batch->rows;
   pipeline.microbatches = batch->microbatches;
+  pipeline.chunksPerStage = form->chunksPerStage;
+  pipeline.isFolded = form->isFolded;
+  pipeline.splitsBackward = form->splitsBackward;
+  pipeline.zero = std::max<int64_t>(0, options.zero);
   pipeline.isTraining = source.isTraining;
   mlir::PassManager manager(module.getContext());
   passes::buildPipeline(manager, pipeline);
@@ -131,6 +145,7 @@ int split(mlir::ModuleOp module, const CompileOptions &options, const StepSource
   planOptions.model = source.model;
   planOptions.batch = batch->samples;
   planOptions.microbatches = uint32_t(batch->microbatches);
+  std::vector<plan::ChunkRole> roles;
   mlir::FailureOr<plan::Plan> plan = codegen::buildPlan(
       *job.module, planOptions,
       [&](llvm::StringRef program) -> codegen::KernelModule & {
@@ -139,12 +154,11 @@ int split(mlir::ModuleOp module, const CompileOptions &options, const StepSource
           own = std::make_unique<codegen::KernelModule>(*module.getContext(), source.target);
         return *own;
       },
-      job.literals);
+      job.literals, roles);
   if (failed(plan))
     return exitBadInput;
   job.plan = std::move(*plan);
-  if (Status status = partitioner::schedulePlan(job.plan, options.schedule.empty() ? "1f1b" : options.schedule);
-      !status)
+  if (Status status = partitioner::schedulePlan(job.plan, schedule, roles); !status)
     return report(status);
   partitioner::planMemory(job.plan);
   return 0;

@@ -38,8 +38,7 @@ namespace {
 Status checkCompilable(const CompileOptions &options) {
   if (!options.simulate.empty())
     return Status::ok();
-  for (auto [isGiven, flag] : {std::pair{options.zero >= 0, "--zero"},
-                               {!options.recompute.empty(), "--recompute"},
+  for (auto [isGiven, flag] : {std::pair{!options.recompute.empty(), "--recompute"},
                                {!options.precision.empty() && options.precision != "f32", "--precision"}})
     if (isGiven)
       return Status::error(

@@ -3,6 +3,8 @@
 // RUN: dg-opt %s --dg-assign-shardings=mesh=data=2 | FileCheck %s --check-prefix=DATA
 // RUN: dg-opt %s --dg-assign-shardings=mesh=tensor=2 | FileCheck %s --check-prefix=TENSOR
 // RUN: dg-opt %s --dg-assign-shardings=mesh=data=2,tensor=2 | FileCheck %s --check-prefix=BOTH
+// RUN: dg-opt %s --dg-assign-shardings="mesh=data=2 zero=1" | FileCheck %s --check-prefix=ZERO1
+// RUN: dg-opt %s --dg-assign-shardings="mesh=data=2 zero=3" | FileCheck %s --check-prefix=ZERO3
 // RUN: dg-opt %s --dg-assign-shardings=mesh=pipe=2 | FileCheck %s --check-prefix=WHOLE
 // RUN: dg-opt %s --dg-assign-shardings="mesh=tensor=2 choices=o0.1,none,r0.1,o1.1,none,none,none,none,none" | FileCheck %s --check-prefix=GIVEN
 
@@ -23,8 +25,17 @@
 // DATA-LABEL: dg.graph @train(
 // TENSOR-LABEL: dg.graph @train(
 // BOTH-LABEL: dg.graph @train(
+// ZERO1-LABEL: dg.graph @train(
+// ZERO3-LABEL: dg.graph @train(
 dg.graph @train(%x: tensor<8x6xf32>, %y: tensor<8x6xf32>) typed {
   // DATA: dg.parameter "w1" {{.*}}shardings = <["", ""], []>
+  // What is updated lies cut with ZeRO 3 only, and is used whole.
+  // ZERO1: dg.parameter "w1" {{.*}}shardings = <["", ""], []>
+  // ZERO3: dg.parameter "w1" {{.*}}shardings = <["data", ""], []>
+  // ZERO3: dg.parameter "b1" {{.*}}shardings = <[""], []>
+  // ZERO3: dg.matmul {{.*}}label = "p1", shardings = <["data", ""], []>, <["", ""], []>, <["data", ""], []>
+  // ZERO1: dg.update {{.*}}param = "w1"{{.*}}shardings = <["", ""], []>
+  // ZERO3: dg.update {{.*}}param = "w1"{{.*}}shardings = <["data", ""], []>
   // TENSOR: dg.parameter "w1" {{.*}}shardings = <["tensor", ""], []>
   // TENSOR: dg.parameter "b1" {{.*}}shardings = <["tensor"], []>
   // TENSOR: dg.parameter "w2" {{.*}}shardings = <["", "tensor"], []>

@@ -120,3 +120,24 @@ dg.graph @infer(%x: tensor<8x6xf32>) typed {
   // CHECK: dg.all_reduce {{.*}}place = #dg.place<label = "s", origin = 0, stage = 0>
   dg.return %s {names = ["s"], place = #dg.place<shardings = <["data"], []>>} : (tensor<8xf32>) -> ()
 }
+
+// -----
+
+// A partial sum that is needed cut is summed in parts; with ZeRO 3 a parameter is gathered once for the forward and once for the backward pass.
+// CHECK-LABEL: dg.graph @train(
+dg.graph @train(%x: tensor<8x6xf32>) typed {
+  // CHECK: %[[B:.+]] = dg.parameter "b" {{.*}} : tensor<3xf32>
+  %b = dg.parameter "b" tensor<6xf32> uniform 0.5 {place = #dg.place<origin = 0, stage = 0, shardings = <["data"], []>>} : tensor<6xf32>
+  // CHECK: %[[F:.+]] = dg.all_gather %[[B]] {{.*}}place = #dg.place<origin = 0, stage = 0>{{.*}} -> tensor<6xf32>
+  // CHECK: dg.relu %[[F]]
+  %r = dg.relu %b {place = #dg.place<origin = 1, stage = 0, shardings = <[""], []>, <[""], []>>} : (tensor<6xf32>) -> tensor<6xf32>
+  // CHECK: %[[G:.+]] = dg.all_gather %[[B]] {{.*}}phase = backward
+  // CHECK: dg.neg %[[G]]
+  %m = dg.neg %b {place = #dg.place<origin = 1, phase = backward, stage = 0, shardings = <[""], []>, <[""], []>>} : (tensor<6xf32>) -> tensor<6xf32>
+  %s = dg.reduce_sum %x {dims = array<i64: 0>, place = #dg.place<label = "s", origin = 1, phase = backward, stage = 0, shardings = <["data", ""], []>, <[""], ["data"]>>} : (tensor<8x6xf32>) -> tensor<6xf32>
+  // CHECK: %[[S:.+]] = dg.reduce_scatter {{.*}}axis = "data", dim = 0{{.*}}phase = update{{.*}} -> tensor<3xf32>
+  // CHECK: dg.sgd %[[B]], %[[S]]
+  %n = dg.sgd %b, %s {place = #dg.place<label = "b", origin = 0, phase = update, stage = 0, shardings = <["data"], []>, <["data"], []>, <["data"], []>>} : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+  dg.update %n {param = "b", place = #dg.place<label = "b", origin = 0, phase = update, stage = 0, shardings = <["data"], []>>} : (tensor<6xf32>) -> ()
+  dg.return %r, %m {names = ["r", "m"], place = #dg.place<shardings = <[""], []>, <[""], []>>} : (tensor<6xf32>, tensor<6xf32>) -> ()
+}

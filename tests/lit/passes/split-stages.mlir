@@ -3,6 +3,30 @@
 // update of its own, with one the update is part of the backward chunk.
 // RUN: dg-opt %s --dg-split-stages=microbatches=4 | FileCheck %s --check-prefixes=CHECK,MANY --implicit-check-not='dg.graph @train('
 // RUN: dg-opt %s --dg-split-stages=microbatches=1 | FileCheck %s --check-prefixes=CHECK,ONE --implicit-check-not=update. --implicit-check-not=dg.accumulate
+// RUN: dg-opt %s --dg-mark-weight-gradients --dg-split-stages=microbatches=4 | FileCheck %s --check-prefix=WEIGHTS
+// RUN: dg-opt %s --dg-split-stages="microbatches=4 stages=1" | FileCheck %s --check-prefix=PARTS --implicit-check-not=dg.send --implicit-check-not=dg.receive
+
+// Gradients of weights are chunks of their own, after what is sent on.
+// WEIGHTS: dg.graph @train.1.backward(
+// WEIGHTS: dg.send
+// WEIGHTS: dg.graph @train.1.backward.weights(
+// WEIGHTS-SAME: dg.weight_gradient
+// WEIGHTS-NOT: dg.send
+// WEIGHTS: dg.accumulate
+// WEIGHTS: dg.graph @train.0.backward(
+// WEIGHTS: dg.graph @train.0.backward.weights(
+
+// Two parts of the model on one stage hand values over by name, and have one update.
+// PARTS: dg.graph @train.0.forward(
+// PARTS: dg.return {{.*}}names = ["r/relu"]
+// PARTS: dg.graph @train.0.forward.1(
+// PARTS-SAME: dg.part = 1 : i64, input_names = ["r/relu"]
+// PARTS: dg.graph @train.0.backward.1(
+// PARTS: dg.return {{.*}}names = ["dr/mul"]
+// PARTS: dg.graph @train.0.backward(
+// PARTS: dg.graph @train.0.update(
+// PARTS: param = "w1"
+// PARTS: param = "w2"
 
 dg.graph @train(%x: tensor<4x6xf32>) typed {
   %w1 = dg.parameter "w1" tensor<6xf32> uniform 0.5 {place = #dg.place<origin = 0, stage = 0>} : tensor<6xf32>

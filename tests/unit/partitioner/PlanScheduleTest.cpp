@@ -182,11 +182,22 @@ TEST(PlanScheduleTest, OneMicrobatchNeedsOneSlot) {
 
 // Names that are unknown, or known but not there yet, are refused with the ones that are.
 TEST(PlanScheduleTest, UnknownNamesAreRefused) {
-  for (const char *name : {"fastest", "zb-v", ""}) {
+  for (const char *name : {"fastest", ""}) {
     plan::Plan plan = makePipeline(2, 2).plan;
     Status status = schedulePlan(plan, name);
     ASSERT_FALSE(status);
     EXPECT_EQ(status.kind(), ErrorKind::usage);
     EXPECT_NE(status.message().find("gpipe, 1f1b"), std::string::npos) << status.message();
+  }
+}
+
+// What needs a second micro-batch says so.
+TEST(PlanScheduleTest, OneMicrobatchIsTooFewForSome) {
+  for (const char *name : {"interleaved:2", "zb-h1", "zb-v"}) {
+    plan::Plan plan = makePipeline(2, 1).plan;
+    Status status = schedulePlan(plan, name);
+    ASSERT_FALSE(status) << name;
+    EXPECT_EQ(status.message(),
+              fmt::format("schedule '{}' with one micro-batch to a step: give --microbatches, at least 2", name));
   }
 }

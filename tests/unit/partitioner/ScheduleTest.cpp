@@ -111,18 +111,24 @@ TEST(ForwardScheduleTest, FillsThePipeline) {
     }
 }
 
-// An unknown name is answered with the known ones, one that can only be simulated with those that can be compiled.
+// A name says how many chunks a rank holds; an unknown one is answered with the known ones.
 TEST(ScheduleNameTest, SaysWhatIsKnown) {
-  EXPECT_TRUE(checkScheduleName("gpipe"));
-  EXPECT_TRUE(checkScheduleName("1f1b"));
-  for (const char *name : {"interleaved", "zb-h1", "zb-v"}) {
-    Status status = checkScheduleName(name);
-    ASSERT_FALSE(status);
-    EXPECT_EQ(status.kind(), ErrorKind::usage);
-    EXPECT_EQ(status.message(),
-              fmt::format("schedule '{}' can be simulated (--simulate), but no job can be compiled for "
-                          "it in this version; use one of: gpipe, 1f1b",
-                          name));
+  for (auto [text, chunks, isFolded, splits] : {std::tuple{"gpipe", 1u, false, false},
+                                                {"1f1b", 1u, false, false},
+                                                {"interleaved", 2u, false, false},
+                                                {"interleaved:3", 3u, false, false},
+                                                {"zb-h1", 1u, false, true},
+                                                {"zb-v", 2u, true, true}}) {
+    Result<ScheduleForm> form = parseSchedule(text);
+    ASSERT_TRUE(form) << text;
+    EXPECT_EQ(form->chunksPerStage, chunks) << text;
+    EXPECT_EQ(form->isFolded, isFolded) << text;
+    EXPECT_EQ(form->splitsBackward, splits) << text;
+  }
+  for (const char *text : {"1f1b:2", "interleaved:0", "interleaved:x", "interleaved:"}) {
+    Result<ScheduleForm> form = parseSchedule(text);
+    ASSERT_FALSE(form) << text;
+    EXPECT_EQ(form.status().message(), fmt::format("--schedule {}: expected chunks of a rank, as interleaved:2", text));
   }
   Result<Schedule> unknown = makeSchedule("1F1B", 2, 4);
   ASSERT_FALSE(unknown);

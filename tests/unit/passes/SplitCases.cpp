@@ -34,7 +34,7 @@ std::vector<std::string> allMeshes() {
 }
 
 void expectEqualOnMeshes(const ModelCase &model, const std::vector<std::string> &meshes,
-                         const std::vector<int64_t> &microbatches) {
+                         const std::vector<int64_t> &microbatches, Split how) {
   std::unique_ptr<MLIRContext> context = ir::test::makeContext();
   FailureOr<OwningOpRef<ModuleOp>> module = ir::buildFamily(model.spec, *context);
   ASSERT_TRUE(succeeded(module));
@@ -46,14 +46,16 @@ void expectEqualOnMeshes(const ModelCase &model, const std::vector<std::string> 
       if (batch < count * parseMesh(mesh)->sizeOf("data"))
         continue;
       SCOPED_TRACE(model.spec + " on '" + mesh + "' with " + std::to_string(count) + " micro-batches");
-      Attempt split = splitAndTrain(**module, model.training, {mesh, count});
+      how.mesh = mesh;
+      how.microbatches = count;
+      Attempt split = splitAndTrain(**module, model.training, how);
       ASSERT_TRUE(split.outcome) << split.error;
       EXPECT_EQ(firstDifference(*whole.outcome, *split.outcome, 1e-9), "");
     }
 }
 
 void expectEqualToOneRank(const ModelCase &model, const std::vector<std::string> &meshes,
-                          const std::vector<int64_t> &microbatches) {
+                          const std::vector<int64_t> &microbatches, Split how) {
   std::unique_ptr<MLIRContext> context = ir::test::makeContext();
   FailureOr<OwningOpRef<ModuleOp>> module = ir::buildFamily(model.spec, *context);
   ASSERT_TRUE(succeeded(module));
@@ -63,7 +65,9 @@ void expectEqualToOneRank(const ModelCase &model, const std::vector<std::string>
     ASSERT_TRUE(one.outcome) << one.error;
     for (const std::string &mesh : meshes) {
       SCOPED_TRACE(model.spec + " on '" + mesh + "' with " + std::to_string(count) + " micro-batches");
-      Attempt split = splitAndTrain(**module, model.training, {mesh, count});
+      how.mesh = mesh;
+      how.microbatches = count;
+      Attempt split = splitAndTrain(**module, model.training, how);
       ASSERT_TRUE(split.outcome) << split.error;
       EXPECT_EQ(firstDifference(*one.outcome, *split.outcome, 1e-9), "");
     }

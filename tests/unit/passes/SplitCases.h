@@ -26,12 +26,12 @@ ModelCase resnetCase(size_t numSteps);
 std::vector<std::string> allMeshes();
 
 /// Expects that the split program trains as the whole one does, within 1e-9, on each mesh with each number of
-/// micro-batches for which each data rank has a sample.
+/// micro-batches for which each data rank has a sample; `how` says the rest.
 void expectEqualOnMeshes(const ModelCase &model, const std::vector<std::string> &meshes,
-                         const std::vector<int64_t> &microbatches = {1, 2, 4});
+                         const std::vector<int64_t> &microbatches = {1, 2, 4}, Split how = {});
 
 /// The same against one rank with as many micro-batches, for models in which they matter.
 void expectEqualToOneRank(const ModelCase &model, const std::vector<std::string> &meshes,
-                          const std::vector<int64_t> &microbatches);
+                          const std::vector<int64_t> &microbatches, Split how = {});
 
 } // namespace dg::passes::test

@@ -154,6 +154,10 @@ std::pair<OwningOpRef<ModuleOp>, std::string> splitModel(ModuleOp model, const T
   options.optimizer = training.optimizer;
   options.batch = (largest + parts - 1) / parts * data;
   options.microbatches = split.microbatches;
+  options.zero = split.zero;
+  options.chunksPerStage = split.chunksPerStage;
+  options.isFolded = split.isFolded;
+  options.splitsBackward = split.splitsBackward;
   OwningOpRef<ModuleOp> module = model.clone();
   PassManager manager(model.getContext());
   buildPipeline(manager, options);

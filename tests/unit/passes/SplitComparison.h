@@ -26,6 +26,9 @@ struct Training {
 struct Split {
   std::string mesh;
   int64_t microbatches = 1;
+  int64_t zero = 0;
+  int64_t chunksPerStage = 1; ///< see PipelineOptions
+  bool isFolded = false, splitsBackward = false;
 };
 
 /// What a run leaves.

@@ -50,6 +50,41 @@ TEST(SplitEquivalence, NormsOverAllParametersAndShards) {
   }
 }
 
+TEST(SplitEquivalence, ZeroCutsStateGradientsAndParameters) {
+  // Every optimizer with state, one without, and norms over what is cut; GPT's table is used on two stages.
+  const std::vector<std::string> meshes = {"data=2", "data=4", "data=2,tensor=2", "data=2,pipe=2"};
+  for (int64_t zero : {1, 2, 3}) {
+    SCOPED_TRACE("zero " + std::to_string(zero));
+    expectEqualOnMeshes(gptCase(4), meshes, {1, 2}, {.zero = zero});
+    for (const char *optimizer : {"sgd:lr=0.05", "sgd:lr=0.05,momentum=0.9",
+                                  "adamw:lr=0.003,clip_norm=0.05,clip_value=0.02", "lamb:lr=0.003,weight_decay=0.1"}) {
+      SCOPED_TRACE(optimizer);
+      ModelCase model = wideCase(4);
+      model.training.optimizer = optimizer;
+      expectEqualOnMeshes(model, meshes, {1, 2}, {.zero = zero});
+    }
+    ModelCase normed = resnetCase(2);
+    expectEqualToOneRank(normed, {"data=2"}, {1}, {.zero = zero});
+  }
+}
+
+TEST(SplitEquivalence, SeveralPartsToAStageAndBackwardInTwo) {
+  const Split interleaved{.chunksPerStage = 2}, folded{.chunksPerStage = 2, .isFolded = true, .splitsBackward = true},
+      halved{.splitsBackward = true}, three{.chunksPerStage = 3};
+  for (const Split &how : {interleaved, folded, halved}) {
+    SCOPED_TRACE(std::to_string(how.chunksPerStage) + (how.isFolded ? " folded" : "") +
+                 (how.splitsBackward ? " backward in two" : ""));
+    // GPT's table is used by the first part and the last.
+    expectEqualOnMeshes(gptCase(4), {"pipe=2", "data=2,pipe=2", "tensor=2,pipe=2"}, {2, 4}, how);
+    ModelCase clipped = wideCase(4);
+    clipped.training.optimizer = "adamw:lr=0.003,clip_norm=0.05";
+    expectEqualOnMeshes(clipped, {"pipe=2", "pipe=3"}, {2, 4}, how);
+    expectEqualToOneRank(resnetCase(2), {"pipe=2"}, {2}, how);
+  }
+  expectEqualOnMeshes(gptCase(4), {"pipe=2", "pipe=4"}, {4}, three);
+  expectEqualOnMeshes(gptCase(4), {"data=2,pipe=2"}, {2}, {.zero = 3, .chunksPerStage = 2, .splitsBackward = true});
+}
+
 TEST(SplitEquivalence, Inference) {
   // The last product is a sum over tensor that no bias follows: it must not wait for the end of the step.
   constexpr const char *text = R"(
