@@ -67,10 +67,17 @@ private:
     // The norm of all gradients is summed where the loss is made, on the last stage.
     Operation *loss = end.getNumOperands() ? end.getOperand(0).getDefiningOp() : nullptr;
     Value square = spec.clipNorm > 0 ? sumOfSquares(builder, gradients, loss) : Value();
+    // In the order in which gradients are made: the first are reduced, and can be applied, while the last travel.
+    llvm::sort(gradients, [](const Gradient &a, const Gradient &b) { return isMadeBefore(a.value, b.value); });
     for (const Gradient &gradient : gradients)
       addUpdate(builder, gradient.parameter, clip(builder, gradient, square, spec), spec);
     builder.create<ReturnOp>(end.getLoc(), kept, builder.getArrayAttr(keptNames), PlaceAttr());
     end.erase();
+  }
+
+  static bool isMadeBefore(Value a, Value b) {
+    Operation *first = a.getDefiningOp(), *second = b.getDefiningOp();
+    return first && second ? first->isBeforeInBlock(second) : !first && second;
   }
 
   static PlaceAttr placeOf(ParameterOp parameter) {

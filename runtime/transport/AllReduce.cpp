@@ -22,6 +22,32 @@ void AllReduce::copyToOutput(const void *input, void *output) const {
     std::memcpy(output, input, count * elementBytes);
 }
 
+void SteppedAllReduce::begin(void *input, void *output) {
+  to = static_cast<char *>(output);
+  copyToOutput(input, output);
+  step = 0;
+  if (sum && !isTrivial())
+    beginStep(step);
+}
+
+Progress SteppedAllReduce::advance() {
+  if (!sum)
+    return Progress::failed;
+  if (isTrivial())
+    return Progress::done;
+  while (true) {
+    Progress received = receives.poll(), sent = sends.poll();
+    if (received == Progress::failed || sent == Progress::failed)
+      return Progress::failed;
+    if (received == Progress::pending || sent == Progress::pending)
+      return Progress::pending;
+    endStep(step);
+    if (++step == numSteps())
+      return Progress::done;
+    beginStep(step);
+  }
+}
+
 } // namespace detail
 
 namespace {

@@ -25,6 +25,22 @@ protected:
   char *to = nullptr;
 };
 
+/// In place, in steps that follow each other: each receives something and sends something.
+class SteppedAllReduce : public AllReduce {
+protected:
+  using AllReduce::AllReduce;
+  virtual size_t numSteps() const = 0;
+  virtual void beginStep(size_t step) = 0;
+  /// What the step was to receive is there, and what it was to send has left.
+  virtual void endStep(size_t step) = 0;
+
+private:
+  void begin(void *input, void *output) final;
+  Progress advance() final;
+
+  size_t step = 0;
+};
+
 /// Pieces go round: n-1 steps in which each is summed, n-1 in which the sums are passed on. Bracketing `ring`.
 std::unique_ptr<Communication> makeRingAllReduce(Transport &, const Group &, uint64_t tag, plan::DType, size_t count);
 /// log2 n steps with half of what is left, and back; small messages stay whole. Bracketing `halving`.

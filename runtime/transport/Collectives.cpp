@@ -34,7 +34,7 @@ int64_t Exchange::firstOpenRank() const {
   size_t member = 0;
   while (!open[member])
     ++member;
-  return group.ranks[member];
+  return ranks[member];
 }
 
 void GroupCommunication::start(void *input, void *output) {

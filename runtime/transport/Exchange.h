@@ -12,13 +12,14 @@ namespace dg::detail {
 /// At most one open request for each member of a group, all of the same kind (say, the receives of one phase).
 class Exchange {
 public:
-  Exchange(Transport &transport, const Group &group) : transport(transport), group(group), open(group.ranks.size()) {}
+  Exchange(Transport &transport, const Group &group)
+      : transport(transport), ranks(group.ranks), open(group.ranks.size()) {}
 
   void send(size_t member, uint64_t tag, const void *data, size_t bytes) {
-    hold(member, transport.startSend(group.ranks[member], tag, data, bytes));
+    hold(member, transport.startSend(ranks[member], tag, data, bytes));
   }
   void receive(size_t member, uint64_t tag, void *data, size_t bytes) {
-    hold(member, transport.startReceive(group.ranks[member], tag, data, bytes));
+    hold(member, transport.startReceive(ranks[member], tag, data, bytes));
   }
 
   /// Tests every open request. `failed` as soon as one failed, `done` when none is open.
@@ -35,7 +36,7 @@ private:
   }
 
   Transport &transport;
-  const Group &group;
+  const std::vector<int64_t> ranks;
   std::vector<std::optional<Transport::Request>> open;
   size_t count = 0;
 };

@@ -15,10 +15,10 @@
 namespace dg::detail {
 namespace {
 
-class HalvingAllReduce final : public AllReduce {
+class HalvingAllReduce final : public SteppedAllReduce {
 public:
   HalvingAllReduce(Transport &transport, const Group &group, uint64_t tag, plan::DType type, size_t elements)
-      : AllReduce(transport, group, tag, type, elements),
+      : SteppedAllReduce(transport, group, tag, type, elements),
         isCut(!isSentWhole(elements * elementBytes, size_t(std::bit_width(group.ranks.size()) - 1))) {
     size_t folded = std::bit_floor(size()), numPairs = size() - folded;
     bool isPaired = group.self < 2 * numPairs;
@@ -67,34 +67,10 @@ private:
     steps.insert(steps.end(), back.rbegin(), back.rend());
   }
 
-  void begin(void *input, void *output) override {
-    to = static_cast<char *>(output);
-    copyToOutput(input, output);
-    next = 0;
-    if (sum && !isTrivial())
-      beginStep();
-  }
+  size_t numSteps() const override { return steps.size(); }
 
-  Progress advance() override {
-    if (!sum)
-      return Progress::failed;
-    if (isTrivial())
-      return Progress::done;
-    while (true) {
-      Progress received = receives.poll(), sent = sends.poll();
-      if (received == Progress::failed || sent == Progress::failed)
-        return Progress::failed;
-      if (received == Progress::pending || sent == Progress::pending)
-        return Progress::pending;
-      addArrived(steps[next]);
-      if (++next == steps.size())
-        return Progress::done;
-      beginStep();
-    }
-  }
-
-  void beginStep() {
-    const Step &step = steps[next];
+  void beginStep(size_t number) override {
+    const Step &step = steps[number];
     if (step.received.count > 0)
       receives.receive(step.member, tag, step.kind == Kind::take ? at(step.received.begin) : arrived.data(),
                        step.received.count * elementBytes);
@@ -102,7 +78,8 @@ private:
       sends.send(step.member, tag, at(step.sent.begin), step.sent.count * elementBytes);
   }
 
-  void addArrived(const Step &step) {
+  void endStep(size_t number) override {
+    const Step &step = steps[number];
     if (step.kind == Kind::give || step.kind == Kind::take || step.received.count == 0)
       return;
     void *target = at(step.received.begin);
@@ -115,7 +92,6 @@ private:
   const bool isCut;
   std::vector<Step> steps;
   std::vector<char> arrived;
-  size_t next = 0;
 };
 
 } // namespace

@@ -11,52 +11,27 @@
 namespace dg::detail {
 namespace {
 
-class RingAllReduce final : public AllReduce {
+class RingAllReduce final : public SteppedAllReduce {
 public:
   RingAllReduce(Transport &transport, const Group &group, uint64_t tag, plan::DType type, size_t elements)
-      : AllReduce(transport, group, tag, type, elements), next((group.self + 1) % size()),
+      : SteppedAllReduce(transport, group, tag, type, elements), next((group.self + 1) % size()),
         previous((group.self + size() - 1) % size()) {
     if (!isTrivial())
       arrived.resize(pieceOf(count, size(), 0).count * elementBytes);
   }
 
 private:
-  void begin(void *input, void *output) override {
-    to = static_cast<char *>(output);
-    copyToOutput(input, output);
-    step = 0;
-    if (sum && !isTrivial())
-      beginStep();
-  }
+  size_t numSteps() const override { return 2 * (size() - 1); }
 
-  Progress advance() override {
-    if (!sum)
-      return Progress::failed;
-    if (isTrivial())
-      return Progress::done;
-    while (true) {
-      Progress received = receives.poll(), sent = sends.poll();
-      if (received == Progress::failed || sent == Progress::failed)
-        return Progress::failed;
-      if (received == Progress::pending || sent == Progress::pending)
-        return Progress::pending;
-      if (step < size() - 1)
-        addArrived();
-      if (++step == 2 * (size() - 1))
-        return Progress::done;
-      beginStep();
-    }
-  }
-
-  /// The piece that this rank sends in the current step; it receives the one before.
-  size_t sentPiece() const {
+  /// The piece that this rank sends in a step; it receives the one before.
+  size_t sentPiece(size_t step) const {
     size_t n = size(), back = step < n - 1 ? step + 1 : step - (n - 1);
     return (group.self + n - back) % n;
   }
-  Piece receivedPiece() const { return pieceOf(count, size(), (sentPiece() + size() - 1) % size()); }
+  Piece receivedPiece(size_t step) const { return pieceOf(count, size(), (sentPiece(step) + size() - 1) % size()); }
 
-  void beginStep() {
-    Piece sent = pieceOf(count, size(), sentPiece()), received = receivedPiece();
+  void beginStep(size_t step) override {
+    Piece sent = pieceOf(count, size(), sentPiece(step)), received = receivedPiece(step);
     if (received.count > 0)
       receives.receive(previous, tag, step < size() - 1 ? arrived.data() : at(received.begin),
                        received.count * elementBytes);
@@ -64,8 +39,10 @@ private:
       sends.send(next, tag, at(sent.begin), sent.count * elementBytes);
   }
 
-  void addArrived() {
-    Piece piece = receivedPiece();
+  void endStep(size_t step) override {
+    if (step >= size() - 1)
+      return;
+    Piece piece = receivedPiece(step);
     void *target = at(piece.begin);
     const void *pair[2] = {arrived.data(), target};
     sum(&target, 1, pair, 2, piece.count);
@@ -73,7 +50,6 @@ private:
 
   const size_t next, previous;
   std::vector<char> arrived;
-  size_t step = 0;
 };
 
 } // namespace

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures how much of the communication of data-parallel training is hidden behind computation, between two hosts whose link carries 1 Gbit/s.
+
+    DG_BIN=build/release/bin python3 tests/multirank/overlap.py [--steps N] [--job JOB.dgx]
+
+Not a ctest: it wants a quiet machine. `compute` is the median step on one host, where gradients are summed in place in a few milliseconds;
+`link` what the bytes of all all-reduces need at the link's rate; `step` the median step over the link. Hidden is compute + link - step, and at
+most the smaller of the two can be. Ends with 1 where less than 70 % of that is hidden.
+"""
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+import hosts
+import runs
+
+MODEL = ["gpt:layers=4,hidden=384,heads=6,seq=256,vocab=8192", "--batch", "4", "--optimizer", "adamw:lr=0.0001", "--mesh", "data=2"]
+DATA = ["--data", "x=randint:8192:40x256", "--data", "y=randint:8192:40x256"]
+LINK_BITS = 1e9
+# Of 1538 bytes on the wire 1448 are payload.
+PAYLOAD = 1448 / 1538
+WARM_UP = 2
+MUST_HIDE = 0.70
+
+
+def step_ms(finished):
+    if finished.code:
+        raise SystemExit(f"overlap: dgrun ended with {finished.code}: {finished.err}")
+    return statistics.median([event["step_us"] for event in finished.of("step")][WARM_UP:]) / 1000
+
+
+def reduced_bytes(job):
+    """Of one step of a rank: with two ranks each sends half of every summand and half of every sum."""
+    with zipfile.ZipFile(job) as package:
+        plan = json.loads(package.read("plan.json"))
+    train = {op for stage in plan["stages"] if stage["program"] == 0 for op in stage["ops"]}
+    return sum(one["bytes"] for one in plan["collectives"] if one["op"] == "dg.all_reduce" and one["task"] in train)
+
+
+class Overlap(hosts.HostsTest):
+    def measure(self, job, steps):
+        flags = [*DATA, "--threads", "1", "--steps", str(steps)]
+        compute = step_ms(self.run_job(job, *flags))
+        for host in self.hosts:
+            host.run("tc", "qdisc", "add", "dev", "net0", "root", "tbf", "rate", f"{LINK_BITS:.0f}bit", "burst", "256kb", "latency", "100ms")
+        with contextlib.ExitStack() as stack:
+            step = step_ms([node.finish() for node in self.start_nodes(stack, job, *flags)][0])
+        link = reduced_bytes(job) * 8e3 / (LINK_BITS * PAYLOAD)
+        hidden = compute + link - step
+        share = hidden / min(compute, link)
+        print(f"compute {compute:.0f} ms, link {link:.0f} ms, step {step:.0f} ms: {hidden:.0f} ms hidden, {100 * share:.0f} % of what can be")
+        return share
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--job", help="a job that was compiled before")
+    flags = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="dg-overlap-") as folder:
+        job = os.path.abspath(flags.job) if flags.job else os.path.join(folder, "gpt.dgx")
+        if not os.path.exists(job):
+            subprocess.run([runs.tool("dgc"), *MODEL, "-o", job], check=True)
+        bench = Overlap("measure")
+        try:
+            bench.setUp()
+            return 0 if bench.measure(job, flags.steps) >= MUST_HIDE else 1
+        finally:
+            bench.doCleanups()
+
+
+if __name__ == "__main__":
+    hosts.enter()
+    sys.exit(main())
