@@ -24,7 +24,7 @@ struct Training {
 
 /// How it is split.
 struct Split {
-  std::string mesh;
+  std::string mesh = "";
   int64_t microbatches = 1;
   int64_t zero = 0;
   int64_t chunksPerStage = 1; ///< see PipelineOptions
