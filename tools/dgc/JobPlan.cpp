@@ -118,6 +118,8 @@ int split(mlir::ModuleOp module, const CompileOptions &options, const StepSource
   Result<partitioner::ScheduleForm> form = partitioner::parseSchedule(schedule);
   if (!form)
     return report(form.status());
+  if (!source.isTraining) // micro-batches of an inference follow each other in any schedule
+    form = partitioner::ScheduleForm{"1f1b"};
   job.cluster = std::move(*cluster);
   job.module = module.clone();
   pipeline.mesh = options.mesh;
@@ -158,7 +160,7 @@ int split(mlir::ModuleOp module, const CompileOptions &options, const StepSource
   if (failed(plan))
     return exitBadInput;
   job.plan = std::move(*plan);
-  if (Status status = partitioner::schedulePlan(job.plan, schedule, roles); !status)
+  if (Status status = partitioner::schedulePlan(job.plan, source.isTraining ? schedule : form->name, roles); !status)
     return report(status);
   partitioner::planMemory(job.plan);
   return 0;
