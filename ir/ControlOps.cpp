@@ -164,7 +164,7 @@ ParseResult ScanOp::parse(OpAsmParser &parser, OperationState &state) {
     argument.type = isSlice && tensor && tensor.getRank() > 0 ? Type(sliceType(tensor)) : operandTypes[index];
   }
   Region *body = state.addRegion();
-  if (parser.parseRegion(*body, arguments))
+  if (parser.parseRegion(*body, arguments, /*enableNameShadowing=*/true)) // its names are its own: isolated from above
     return failure();
   if (body->empty())
     body->emplaceBlock();

@@ -58,7 +58,7 @@ ParseResult GraphOp::parse(OpAsmParser &parser, OperationState &state) {
     state.addAttribute("input_names", ArrayAttr::get(parser.getContext(), names));
   state.addAttribute("input_types", ArrayAttr::get(parser.getContext(), types));
   Region *body = state.addRegion();
-  if (parser.parseRegion(*body, arguments))
+  if (parser.parseRegion(*body, arguments, /*enableNameShadowing=*/true)) // its names are its own: isolated from above
     return failure();
   if (body->empty())
     body->emplaceBlock();
