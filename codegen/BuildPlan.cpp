@@ -295,6 +295,8 @@ private:
         places = tensorOf(op.getTable()).getDimSize(0);
       else if (auto op = dyn_cast<PickOp>(user); op && op.getIndices() == argument)
         places = tensorOf(op.getInput()).getShape().back();
+      else if (auto op = dyn_cast<PickLogSoftmaxOp>(user); op && op.getIndices() == argument)
+        places = tensorOf(op.getInput()).getShape().back();
       else if (auto op = dyn_cast<CorrectOp>(user); op && op.getIndices() == argument)
         places = tensorOf(op.getScores()).getShape().back();
       if (places > 0 && (bound == 0 || places < bound))

@@ -83,6 +83,43 @@ LogicalResult emitPickGrad(KernelBuilder &k, Operation *op) {
   return success();
 }
 
+LogicalResult emitPickLogSoftmax(KernelBuilder &k, Operation *op) {
+  auto pick = cast<ir::PickLogSoftmaxOp>(op);
+  int64_t classes = shapeOf(pick.getInput()).back();
+  loopWholeRowsOfTile(
+      k, numElements(pick.getIndices()), std::max<int64_t>(1, elementsPerTile / classes), [&](Value row) {
+        Value start = k.mul(row, classes);
+        auto element = [&](Value at, Lanes lanes) { return k.load(k.buffer(0), k.add(start, at), lanes); };
+        Value largest = k.fold(KernelBuilder::Fold::max, classes, element);
+        Value sum = k.fold(KernelBuilder::Fold::sum, classes, [&](Value at, Lanes lanes) {
+          return k.exp(k.fsub(element(at, lanes), k.splat(largest, lanes.width)));
+        });
+        Value logarithm = k.log(sum);
+        Value picked = k.loadScalar(k.buffer(0), k.add(start, loadPlace(k, k.buffer(1), row, classes)));
+        k.storeScalar(k.fsub(k.fsub(picked, largest), logarithm), k.buffer(2), row);
+        k.storeScalar(k.fadd(largest, logarithm), k.buffer(3), row);
+      });
+  return success();
+}
+
+LogicalResult emitPickLogSoftmaxGrad(KernelBuilder &k, Operation *op) {
+  auto pick = cast<ir::PickLogSoftmaxGradOp>(op);
+  int64_t classes = shapeOf(pick.getInput()).back();
+  Value input = k.buffer(2), result = pick.getOverwrites() ? input : k.buffer(5);
+  loopWholeRowsOfTile(
+      k, numElements(pick.getIndices()), std::max<int64_t>(1, elementsPerTile / classes), [&](Value row) {
+        Value start = k.mul(row, classes), logarithm = k.loadScalar(k.buffer(4), row),
+              weight = k.loadScalar(k.buffer(1), row);
+        k.loopVectors(classes, [&](Value at, Lanes lanes) {
+          Value softmax = k.exp(k.fsub(k.load(input, k.add(start, at), lanes), k.splat(logarithm, lanes.width)));
+          k.store(k.fmul(softmax, k.splat(weight, lanes.width)), result, k.add(start, at), lanes);
+        });
+        Value place = k.add(start, loadPlace(k, k.buffer(3), row, classes));
+        k.storeScalar(k.fadd(k.loadScalar(result, place), k.loadScalar(k.buffer(0), row)), result, place);
+      });
+  return success();
+}
+
 /// The index is right where no element is larger, and none before it is equal: counted in one pass.
 LogicalResult emitCorrect(KernelBuilder &k, Operation *op) {
   auto correct = cast<ir::CorrectOp>(op);
@@ -115,6 +152,8 @@ void addIndexingKernels(KernelTable &table) {
   table["dg.embedding_grad"] = {emitEmbeddingGrad};
   table["dg.pick"] = {emitPick};
   table["dg.pick_grad"] = {emitPickGrad};
+  table["dg.pick_log_softmax"] = {emitPickLogSoftmax};
+  table["dg.pick_log_softmax_grad"] = {emitPickLogSoftmaxGrad, {}, /*accumulates=*/false, /*overwritable=*/2};
   table["dg.correct"] = {emitCorrect};
 }
 

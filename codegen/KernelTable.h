@@ -17,6 +17,8 @@ struct KernelEmitter {
   llvm::SmallVector<int> aliasedOperand = {};
   /// The kernel adds its operand to one more buffer of the same type.
   bool accumulates = false;
+  /// The operand that the first result takes the place of where the op has `overwrites`; -1: none.
+  int overwritable = -1;
 };
 
 using KernelTable = llvm::StringMap<KernelEmitter>;

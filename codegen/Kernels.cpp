@@ -132,6 +132,8 @@ FailureOr<KernelSpec> KernelModule::addKernel(Operation *op) {
   spec.symbol = symbolOf(op, key);
   spec.aliasedOperand = emitter.aliasedOperand;
   spec.aliasedOperand.resize(op->getNumResults(), -1);
+  if (emitter.overwritable >= 0 && op->hasAttr("overwrites"))
+    spec.aliasedOperand[0] = emitter.overwritable;
 
   SmallVector<Type> arguments, elements;
   auto addBuffer = [&](Type type) {

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that read or write at places given by integers.
 #include "ir/IndexingOps.h"
+#include "ir/ElementwiseOps.h"
+#include "ir/GradientBuilding.h"
 #include "ir/HostTensorAccess.h"
 #include "ir/ShardingRules.h"
 #include "ir/TypeInference.h"
+
+#include <algorithm>
+#include <cmath>
 
 using namespace mlir;
 
@@ -208,6 +213,96 @@ LogicalResult PickGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRe
     if (index < 0)
       return failure();
     results[0].data[place * classes + index] = operands[0].data[place];
+  }
+  return success();
+}
+
+//===- PickLogSoftmaxOp ------------------------------------------------------------------------------------------===//
+
+LogicalResult PickLogSoftmaxOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                                 SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 2, inferred))
+    return success();
+  auto input = tensorOf(op.getInput());
+  if (failed(checkRows<PickLogSoftmaxOp>(location, input, tensorOf(op.getIndices()))))
+    return failure();
+  inferred.assign(2, RankedTensorType::get(input.getShape().drop_back(), input.getElementType()));
+  return success();
+}
+
+/// Each element of a row has e^(x - logsumexp) of what comes back to the logsumexp, less what comes back to the result.
+Gradients PickLogSoftmaxOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  Value grad = grads[0] ? grads[0] : buildZeros(builder, getLoc(), getResult()), weight;
+  if (grads[1])
+    weight = builder.create<SubOp>(getLoc(), grads[1], grad, PlaceAttr());
+  else
+    weight = builder.create<NegOp>(getLoc(), grad, PlaceAttr());
+  return SmallVector<Value>{builder.create<PickLogSoftmaxGradOp>(getLoc(), grad, weight, getInput(), getIndices(),
+                                                                 getLogsumexp(), /*overwrites=*/false, PlaceAttr()),
+                            Value()};
+}
+
+ShardingRule PickLogSoftmaxOp::getShardingRule() {
+  return leadingRule(*this, tensorOf(getIndices()).getRank(), {0, 1}, {0, 1});
+}
+OpCost PickLogSoftmaxOp::getCost() {
+  return {5 * double(tensorOf(getInput()).getNumElements()), operandAndResultBytes(*this)};
+}
+
+LogicalResult PickLogSoftmaxOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                         const RunScalars &) {
+  int64_t classes = rowSize(operands[0]);
+  for (int64_t place = 0; place < operands[1].numElements(); ++place) {
+    int64_t index = indexAt(*this, operands[1], place, classes);
+    if (index < 0)
+      return failure();
+    auto row = ArrayRef<double>(operands[0].data).slice(place * classes, classes);
+    double largest = *std::max_element(row.begin(), row.end()), sum = 0;
+    for (double x : row)
+      sum += std::exp(x - largest);
+    results[1].data[place] = largest + std::log(sum);
+    results[0].data[place] = row[index] - results[1].data[place];
+  }
+  return success();
+}
+
+//===- PickLogSoftmaxGradOp --------------------------------------------------------------------------------------===//
+
+LogicalResult PickLogSoftmaxGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                                     SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  auto input = tensorOf(op.getInput()), indices = tensorOf(op.getIndices());
+  if (failed(checkRows<PickLogSoftmaxGradOp>(location, input, indices)))
+    return failure();
+  for (Value perRow : {op.getGrad(), op.getWeight(), op.getLogsumexp()})
+    if (!mayBeEqual(tensorOf(perRow).getShape(), indices.getShape()) ||
+        tensorOf(perRow).getElementType() != input.getElementType())
+      return reject<PickLogSoftmaxGradOp>(location, "has gradient ", op.getGrad().getType(), ", weight ",
+                                          op.getWeight().getType(), " and logsumexp ", op.getLogsumexp().getType(),
+                                          " for rows ", input, ", expected one number for each row");
+  inferred.push_back(input);
+  return success();
+}
+
+ShardingRule PickLogSoftmaxGradOp::getShardingRule() {
+  return leadingRule(*this, tensorOf(getIndices()).getRank(), {0, 1, 2, 3, 4}, {0});
+}
+OpCost PickLogSoftmaxGradOp::getCost() {
+  return {4 * double(tensorOf(getInput()).getNumElements()), operandAndResultBytes(*this)};
+}
+
+LogicalResult PickLogSoftmaxGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                             const RunScalars &) {
+  int64_t classes = rowSize(operands[2]);
+  for (int64_t place = 0; place < operands[3].numElements(); ++place) {
+    int64_t index = indexAt(*this, operands[3], place, classes);
+    if (index < 0)
+      return failure();
+    for (int64_t i = 0; i < classes; ++i)
+      results[0].data[place * classes + i] =
+          operands[1].data[place] * std::exp(operands[2].data[place * classes + i] - operands[4].data[place]);
+    results[0].data[place * classes + index] += operands[0].data[place];
   }
   return success();
 }

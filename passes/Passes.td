@@ -131,6 +131,20 @@ def SplitStages : Pass<"dg-split-stages", "mlir::ModuleOp"> {
                  Option<"folded", "folded", "bool", "false", "Parts go down the stages and up again, else round and round">];
 }
 
+def FuseSoftmaxPick : Pass<"dg-fuse-softmax-pick", "mlir::ModuleOp"> {
+  let summary = "Picks an element of each row's log-softmax without storing the others";
+  let description = [{
+    `pick` of a `log_softmax` that nobody else reads becomes `pick_log_softmax`, whose gradient needs the input and one number for each row.
+  }];
+}
+
+def OverwriteOperands : Pass<"dg-overwrite-operands", "mlir::ModuleOp"> {
+  let summary = "Lets the gradient of a softmax with cross-entropy take the place of its input";
+  let description = [{
+    Marks `pick_log_softmax_grad` with `overwrites` where its input was computed, in this chunk or an earlier one, and is not read afterwards.
+  }];
+}
+
 def FuseElementwise : Pass<"dg-fuse-elementwise", "mlir::ModuleOp"> {
   let summary = "Puts chains of elementwise ops into one kernel";
 }

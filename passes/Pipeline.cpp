@@ -42,6 +42,8 @@ void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &opt
     manager.addPass(createTrainingForms());
   }
   manager.addPass(createDecompose());
+  // Before gradients are taken, because the gradient of both together needs less.
+  manager.addPass(createFuseSoftmaxPick());
   manager.addPass(createDifferentiate());
   if (options.isTraining) {
     AddOptimizerOptions optimizer;
@@ -93,6 +95,8 @@ void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options)
   manager.addPass(mlir::createCSEPass());
   // Whole kernels are prepared, so after fusion.
   manager.addPass(createHoistPreparation());
+  // Who reads a value last is known when nothing moves any more.
+  manager.addPass(createOverwriteOperands());
 }
 
 } // namespace dg::passes

@@ -35,26 +35,14 @@ void addBoth(KernelCases &cases, Heads h, const std::string &more, CaseOptions o
 
 TEST(AttentionKernels, Causal) {
   KernelCases cases;
-  for (Heads h : {Heads{2, 256, 256, 3, 64},
-                  {1, 1, 1, 1, 1},
-                  {2, 64, 64, 2, 16},
-                  {1, 65, 65, 1, 31},
-                  {3, 63, 63, 2, 8},
-                  {1, 200, 200, 2, 33},
-                  {1, 129, 129, 1, 128}})
+  for (Heads h : {Heads{2, 128, 128, 3, 64}, {1, 1, 1, 1, 1}, {1, 65, 65, 1, 31}, {3, 63, 63, 2, 8}})
     addBoth(cases, h, ", causal");
   cases.check();
 }
 
 TEST(AttentionKernels, AllSeen) {
   KernelCases cases;
-  for (Heads h : {Heads{2, 128, 128, 2, 64},
-                  {2, 7, 130, 2, 17},
-                  {1, 130, 7, 1, 64},
-                  {1, 66, 97, 3, 5},
-                  {1, 1, 70, 2, 600},
-                  {2, 3, 0, 1, 4},
-                  {0, 3, 5, 1, 4}})
+  for (Heads h : {Heads{2, 7, 130, 2, 17}, {1, 130, 7, 1, 64}, {1, 1, 70, 2, 600}, {2, 3, 0, 1, 4}, {0, 3, 5, 1, 4}})
     addBoth(cases, h, "");
   cases.check();
 }
@@ -71,12 +59,12 @@ TEST(AttentionKernels, LargeScores) {
 TEST(AttentionKernels, OtherTypes) {
   KernelCases cases;
   for (const char *element : {"f64", "bf16", "f16"})
-    addBoth(cases, {2, 70, 70, 2, 24}, ", causal", {}, element);
+    addBoth(cases, {2, 20, 20, 2, 24}, ", causal", {}, element);
   cases.check();
 }
 
 TEST(AttentionKernels, NamedTarget) {
   KernelCases cases("x86-64-v3");
-  addBoth(cases, {1, 100, 100, 2, 20}, ", causal");
+  addBoth(cases, {1, 30, 30, 2, 20}, ", causal");
   cases.check();
 }

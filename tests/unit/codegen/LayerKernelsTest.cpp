@@ -116,10 +116,18 @@ TEST(IndexingKernels, TablesAndClasses) {
     cases.add("dg.embedding", {"100x384xf32", "4x25x" + integer}, "", {.tolerance = 0, .indexBound = 100});
     cases.add("dg.embedding_grad", {"4x25x384xf32", "4x25x" + integer}, "rows = 37 : i64", {.indexBound = 37});
     cases.add("dg.pick", {"64x10xf32", "64x" + integer}, "", {.tolerance = 0, .indexBound = 10});
+    cases.add("dg.pick_log_softmax", {"64x10xf32", "64x" + integer}, "", {.indexBound = 10, .spread = 4});
     cases.add("dg.pick_grad", {"64xf32", "64x" + integer}, "classes = 10 : i64", {.tolerance = 0, .indexBound = 10});
     cases.add("dg.correct", {"200x3xf32", "200x" + integer}, "", {.tolerance = 0, .indexBound = 3});
   }
   cases.add("dg.embedding_grad", {"70x9xf32", "70xi64"}, "rows = 8192 : i64", {.indexBound = 8192});
+  for (std::string shape : {"2x3x31xf32", "2x3x8192xf32", "2x3x1xf32"}) {
+    bool isOne = shape == "2x3x1xf32";
+    cases.add("dg.pick_log_softmax", {shape, "2x3xi64"}, "", {.indexBound = isOne ? 1 : 31, .spread = 4});
+    for (const char *place : {"", "overwrites"})
+      cases.add("dg.pick_log_softmax_grad", {"2x3xf32", "2x3xf32", shape, "2x3xi64", "2x3xf32"}, place,
+                {.positive = true, .indexBound = isOne ? 1 : 31});
+  }
   cases.add("dg.pick", {"2x3x31xf32", "2x3xi64"}, "", {.tolerance = 0, .indexBound = 31});
   cases.add("dg.pick_grad", {"2x3xf32", "2x3xi64"}, "classes = 31 : i64", {.tolerance = 0, .indexBound = 31});
   cases.add("dg.correct", {"40x101xf32", "40xi64"}, "", {.tolerance = 0, .indexBound = 2});
