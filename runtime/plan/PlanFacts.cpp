@@ -168,8 +168,10 @@ void groupBuffers(const Plan &plan, PlanFacts &facts) {
   std::map<std::tuple<uint32_t, uint64_t, uint64_t, uint32_t, uint64_t, uint32_t>, uint32_t> known;
   for (ValueId id = 0; id < plan.values.size(); ++id) {
     const Value &value = plan.values[id];
+    // Nothing is computed in place of what the runtime feeds, and empty values share nothing.
+    bool mayShare = value.bytes > 0 && value.kind != ValueKind::input;
     std::tuple key(value.stage, value.offset, value.bytes, value.slots, value.slots > 1 ? value.stride : 0,
-                   value.bytes ? noId : id);
+                   mayShare ? noId : id);
     facts.bufferOf.push_back(known.emplace(key, uint32_t(known.size())).first->second);
   }
 }

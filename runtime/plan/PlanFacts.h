@@ -29,8 +29,9 @@ struct PlanFacts {
   std::vector<uint32_t> positionOf; ///< per task, in its chunk
   std::vector<TaskId> finishOf;     ///< per task; noId if none
   std::vector<TaskAccess> access;   ///< per task
-  std::vector<uint32_t> bufferOf;   ///< per value: equal for values with the same place and size (views, in place)
-  std::vector<bool> isBody;         ///< per chunk
+  std::vector<uint32_t>
+      bufferOf; ///< per value: equal for values with the same place and size (views, in place), inputs apart
+  std::vector<bool> isBody; ///< per chunk
 };
 
 /// Parameter, state or constant.
