@@ -53,6 +53,11 @@ def resident_bytes():
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
+def warm_up(step):
+    for _ in range(WARM_UP):
+        step()
+
+
 def main():
     peer, name, batch, threads = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
@@ -62,11 +67,11 @@ def main():
         torch.mm(torch.ones(64, 64), torch.ones(64, 64))
     before = resident_bytes()
     step = make_step(peer, name, batch, threads)
-    for _ in range(WARM_UP):
-        step()
+    warm_up(step)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps({"ready": True, "peak_bytes": peak - before}), flush=True)
     for line in sys.stdin:
+        warm_up(step)
         times, end = [], time.perf_counter() + float(line)
         while time.perf_counter() < end or len(times) < FEWEST:
             begin = time.perf_counter()
