@@ -78,6 +78,8 @@ Status checkOutput(const std::string &path) {
   if (llvm::sys::fs::is_directory(path))
     return Status::error(ErrorKind::usage, "-o {}: is a folder, expected the name of a file, as {}/job.dgx", path,
                          path);
+  if (llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path))
+    return Status::error(ErrorKind::usage, "-o {}: is a device, pipe or socket, expected the name of a file", path);
   if (!llvm::sys::fs::is_directory(folder))
     return Status::error(ErrorKind::usage, "-o {}: there is no folder {}: make it, or choose another", path,
                          folder.str());

@@ -8,8 +8,10 @@
 #include <CLI/CLI.hpp>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string>
 
 #include <unistd.h>
@@ -38,20 +40,47 @@ struct Options {
   uint16_t port = 0;
 };
 
-/// Writes "<path>.partial" and renames it, so that no half-written page stays.
-Status writeFile(const std::string &path, const std::string &text) {
-  std::string partial = path + ".partial";
-  std::FILE *file = std::fopen(partial.c_str(), "wb");
+Status writeTo(const std::string &path, const std::string &text) {
+  std::FILE *file = std::fopen(path.c_str(), "wb");
   bool written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   if (file)
     written = std::fclose(file) == 0 && written;
-  written = written && std::rename(partial.c_str(), path.c_str()) == 0;
-  if (written)
-    return Status::ok();
-  Status failure = Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, std::strerror(errno));
-  if (file)
+  return written ? Status::ok()
+                 : Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, std::strerror(errno));
+}
+
+/// A file is written beside its place and renamed, so that no half-written page stays; a link stays a link, and a
+/// device or pipe is written to as it is.
+Status writeFile(const std::string &path, const std::string &text) {
+  std::error_code error;
+  std::filesystem::file_status found = std::filesystem::status(path, error);
+  if (std::filesystem::exists(found) && !std::filesystem::is_regular_file(found))
+    return writeTo(path, text);
+  std::string target = std::filesystem::is_symlink(std::filesystem::symlink_status(path, error))
+                           ? std::filesystem::weakly_canonical(path, error).string()
+                           : path;
+  std::string partial = fmt::format("{}.{}.partial", target, getpid());
+  Status status = writeTo(partial, text);
+  if (status && std::rename(partial.c_str(), target.c_str()) != 0)
+    status = Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, std::strerror(errno));
+  if (!status)
     unlink(partial.c_str());
-  return failure;
+  return status;
+}
+
+/// What is read must not be written over.
+Status checkOutput(const Options &options) {
+  std::error_code error;
+  if (options.serves || options.asText || options.output == "-")
+    return Status::ok();
+  if (std::filesystem::is_directory(options.output, error))
+    return Status::error(ErrorKind::usage, "-o {}: is a folder, expected the name of a file, as {}/plan.html",
+                         options.output, options.output);
+  for (const std::string &file : options.files)
+    if (std::filesystem::equivalent(file, options.output, error))
+      return Status::error(ErrorKind::usage, "-o {}: is what dgviz reads; choose another name for the page",
+                           options.output);
+  return Status::ok();
 }
 
 Status print(const std::string &text) {
@@ -93,6 +122,7 @@ Result<std::string> exported(const viz::Report &report, const std::string &forma
 }
 
 Status run(const Options &options) {
+  DG_RETURN_IF_ERROR(checkOutput(options));
   Result<viz::ReportInputs> inputs = sortFiles(options);
   if (!inputs)
     return inputs.status();
@@ -115,6 +145,7 @@ Status run(const Options &options) {
 } // namespace
 
 int main(int argc, char **argv) {
+  std::signal(SIGXFSZ, SIG_IGN); // a limit on file sizes is a failed write, with its message
   CLI::App app(description, "dgviz");
   Options options;
   options.format = "html";

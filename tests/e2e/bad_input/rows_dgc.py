@@ -104,6 +104,7 @@ def flags_of(mlp, gpt):
         "unknown schedule": (small + ["--schedule", "foo"], USAGE, ["'foo'", "gpipe", "1f1b"]),
         "unknown target": (small + ["--target", "foo"], USAGE, ["'foo'", "native", "x86-64-v3"]),
         "folder of the output is missing": (small + ["-o", "nowhere/job.dgx"], USAGE, ["nowhere/job.dgx", "no folder"]),
+        "output is a device": (small + ["-o", "/dev/null"], USAGE, ["-o /dev/null", "expected the name of a file"]),
         "output is a folder": (small + ["-o", "."], USAGE, ["-o .", "is a folder"]),
         "memory too small": (small + ["--memory", "1KiB"], USAGE, ["more than --memory 1024", "--microbatches"]),
         "memory without a number": (small + ["--memory", "much"], USAGE, ["--memory", "much"]),

@@ -121,6 +121,26 @@ class FilesTest(unittest.TestCase):
             server.wait()
             server.stdout.close()
 
+    def test_output_is_never_what_it_should_not_be(self):
+        with open(self.job, "rb") as file:
+            before = file.read()
+        self.assertIn("is what dgviz reads", jobs.run("dgviz", self.job, "-o", self.job, code=2))
+        self.assertIn("is a folder", jobs.run("dgviz", self.job, "-o", os.path.dirname(self.job), code=2))
+        with open(self.job, "rb") as file:
+            self.assertEqual(file.read(), before)
+        # A link stays a link; what it points to is written.
+        os.symlink(self.path("target.html"), self.path("link.html"))
+        jobs.run("dgviz", self.job, "-o", self.path("link.html"))
+        self.assertTrue(os.path.islink(self.path("link.html")))
+        with open(self.path("target.html"), encoding="utf-8") as file:
+            self.assertTrue(file.read().startswith("<!DOCTYPE html>"))
+        # A pipe is written to as it is.
+        os.mkfifo(self.path("pipe"))
+        reader = subprocess.Popen(["cat", self.path("pipe")], stdout=subprocess.PIPE)
+        jobs.run("dgviz", self.job, "-o", self.path("pipe"))
+        self.assertTrue(reader.communicate(timeout=20)[0].lower().startswith(b"<!doctype html>"))
+        self.assertFalse([name for name in os.listdir(os.path.dirname(self.path("x"))) if name.endswith(".partial")])
+
     def test_broken_and_foreign_files_are_refused(self):
         with open(self.job, "rb") as file:
             whole = file.read()
