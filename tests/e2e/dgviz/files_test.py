@@ -136,9 +136,11 @@ class FilesTest(unittest.TestCase):
             self.assertTrue(file.read().lower().startswith("<!doctype html>"))
         # A pipe is written to as it is.
         os.mkfifo(self.path("pipe"))
-        reader = subprocess.Popen(["cat", self.path("pipe")], stdout=subprocess.PIPE)
-        jobs.run("dgviz", self.job, "-o", self.path("pipe"))
-        self.assertTrue(reader.communicate(timeout=20)[0].lower().startswith(b"<!doctype html>"))
+        with open(self.path("piped.html"), "wb") as piped, subprocess.Popen(["cat", self.path("pipe")], stdout=piped) as reader:
+            jobs.run("dgviz", self.job, "-o", self.path("pipe"))
+            self.assertEqual(reader.wait(timeout=20), 0)
+        with open(self.path("piped.html"), encoding="utf-8") as file:
+            self.assertTrue(file.read().lower().startswith("<!doctype html>"))
         self.assertFalse([name for name in os.listdir(os.path.dirname(self.path("x"))) if name.endswith(".partial")])
 
     def test_broken_and_foreign_files_are_refused(self):
