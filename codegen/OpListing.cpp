@@ -34,20 +34,21 @@ std::string structureReason(StringRef name, Part part) {
 }
 
 std::string gradientReason(StringRef name) {
-  if (name.ends_with("_grad"))
-    return "the gradient of another op, written for speed; second derivatives of it are not offered";
   return llvm::StringSwitch<std::string>(name)
       .Cases("dg.compare", "dg.is_nan", "dg.is_inf", "dg.logical_and", "dg.logical_or", "dg.logical_xor",
              "dg.logical_not", "its result is a bool")
       .Cases("dg.bit_and", "dg.bit_or", "dg.bit_xor", "dg.bit_not", "dg.shift", "its result is an integer")
       .Cases("dg.arg_max", "dg.arg_min", "its result is a place")
       .Case("dg.correct", "it counts, for reports")
+      .Case("dg.block_attention_grad",
+            "the gradient of another op, written for speed; second derivatives of it are not offered")
       .Case("dg.one_hot", "its operand is a place")
-      .Case("dg.iota", "it has no operand")
+      .Case("dg.while", "it is forward only: how often it runs is known only then; dg.scan has one")
+      .Cases("dg.iota", "dg.random_key", "it has no operand")
+      .Case("dg.random_bits", "its operands are places")
       .Cases("dg.sgd", "dg.momentum", "dg.adam", "dg.adagrad", "dg.rmsprop", "dg.lion", "dg.lamb_direction",
              "dg.lamb_step", "dg.clip_gradient", "a step of the optimizer, behind which nothing is trained")
       .Case("dg.max_pool_indices", "its result is a place")
-      .Case("dg.normalize_sums", "part of a gradient, written for speed; second derivatives of it are not offered")
       .Default("");
 }
 
@@ -55,7 +56,7 @@ std::string loweringReason(StringRef name) {
   return llvm::StringSwitch<std::string>(name)
       .Case("dg.reshape", "the same memory under another shape")
       .Cases("dg.constant", "dg.literal", "memory that is written at set-up")
-      .Case("dg.scan", "its kernel calls those of its body")
+      .Cases("dg.scan", "dg.if", "dg.while", "its kernel calls those of its body")
       .Default("");
 }
 
