@@ -34,14 +34,14 @@ std::string structureReason(StringRef name, Part part) {
 }
 
 std::string gradientReason(StringRef name) {
+  if (name.ends_with("_grad"))
+    return "the gradient of another op, written for speed; second derivatives of it are not offered";
   return llvm::StringSwitch<std::string>(name)
       .Cases("dg.compare", "dg.is_nan", "dg.is_inf", "dg.logical_and", "dg.logical_or", "dg.logical_xor",
              "dg.logical_not", "its result is a bool")
       .Cases("dg.bit_and", "dg.bit_or", "dg.bit_xor", "dg.bit_not", "dg.shift", "its result is an integer")
       .Cases("dg.arg_max", "dg.arg_min", "its result is a place")
       .Case("dg.correct", "it counts, for reports")
-      .Case("dg.block_attention_grad",
-            "the gradient of another op, written for speed; second derivatives of it are not offered")
       .Case("dg.one_hot", "its operand is a place")
       .Case("dg.while", "it is forward only: how often it runs is known only then; dg.scan has one")
       .Cases("dg.iota", "dg.random_key", "it has no operand")
