@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves that kernels draw the numbers of the reference evaluation bit for bit: keys of large seeds and steps, indices
-// beyond 32 bits, every word, alone and inside a fused kernel.
+// Proves that kernels draw the numbers of the reference evaluation bit for bit: keys of large seeds and steps, every
+// word, alone and inside a fused kernel.
 #include "tests/unit/codegen/KernelCases.h"
 
 #include <gtest/gtest.h>
