@@ -77,21 +77,40 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context, std::optional<
   return success();
 }
 
-/// Heads of one key share their queries' rows: [batch, kv_heads, group · tokens, head width].
+/// Whether no token after its own is seen and every one before it.
+static bool isPlainCausal(AttentionOp op) {
+  return op.getCausal() && tensorOf(op.getQuery()).getDimSize(1) == tensorOf(op.getKey()).getDimSize(1) &&
+         op.getOffset().value_or(0) == 0 && !op.getWindow();
+}
+
+static double scaleOf(AttentionOp op) {
+  int64_t headWidth = tensorOf(op.getQuery()).getDimSize(2) / int64_t(op.getHeads());
+  return op.getScale() ? op.getScale()->convertToDouble() : 1 / std::sqrt(double(headWidth));
+}
+
 SmallVector<Value> AttentionOp::decompose(OpBuilder &builder) {
+  int64_t heads = getHeads(), headWidth = tensorOf(getQuery()).getDimSize(2) / heads,
+          valueWidth = tensorOf(getValue()).getDimSize(2) / int64_t(getKvHeads().value_or(heads));
+  bool isCausal = isPlainCausal(*this);
+  if (getMask() || isCausal != getCausal() || int64_t(getKvHeads().value_or(heads)) != heads ||
+      headWidth != valueWidth || headWidth == 0)
+    return decomposeWithScores(builder);
+  return {builder
+              .create<BlockAttentionOp>(getLoc(), getQuery(), getKey(), getValue(), headWidth, APFloat(scaleOf(*this)),
+                                        isCausal, PlaceAttr())
+              .getResult()};
+}
+
+/// Heads of one key share their queries' rows: [batch, kv_heads, group · tokens, head width].
+SmallVector<Value> AttentionOp::decomposeWithScores(OpBuilder &builder) {
   Location loc = getLoc();
   int64_t heads = getHeads(), kvHeads = getKvHeads().value_or(heads), group = heads / kvHeads;
   int64_t batch = tensorOf(getQuery()).getDimSize(0), tokens = tensorOf(getQuery()).getDimSize(1),
           seen = tensorOf(getKey()).getDimSize(1), headWidth = tensorOf(getQuery()).getDimSize(2) / heads,
           valueWidth = tensorOf(getValue()).getDimSize(2) / kvHeads;
-  double scale = getScale() ? getScale()->convertToDouble() : 1 / std::sqrt(double(headWidth));
+  double scale = scaleOf(*this);
   // The softmax masks what lies above the diagonal by itself.
-  bool isPlainCausal = getCausal() && tokens == seen && getOffset().value_or(0) == 0 && !getWindow();
-  if (!getMask() && (isPlainCausal || !getCausal()) && group == 1 && headWidth == valueWidth && headWidth > 0)
-    return {builder
-                .create<BlockAttentionOp>(loc, getQuery(), getKey(), getValue(), headWidth, APFloat(scale),
-                                          isPlainCausal, PlaceAttr())
-                .getResult()};
+  bool isCausalSoftmax = isPlainCausal(*this);
   const int64_t headsFirst[] = {0, 2, 1, 3}; // its own inverse
   auto splitHeads = [&](Value value, int64_t count, int64_t width) -> Value {
     auto type = tensorOf(value);
@@ -115,7 +134,7 @@ SmallVector<Value> AttentionOp::decompose(OpBuilder &builder) {
     }
     masks.push_back(mask);
   }
-  if (getCausal() && !isPlainCausal) {
+  if (getCausal() && !isCausalSoftmax) {
     auto type = RankedTensorType::get({tokens, seen}, tensorOf(scores).getElementType());
     Value forbidden = buildFilled(builder, loc, type, forbiddenScore(type.getElementType()));
     int64_t offset = getOffset().value_or(0);
@@ -130,7 +149,7 @@ SmallVector<Value> AttentionOp::decompose(OpBuilder &builder) {
   }
   for (Value mask : masks)
     scores = builder.create<AddOp>(loc, scores, mask, PlaceAttr());
-  Value weights = builder.create<SoftmaxOp>(loc, scores, APFloat(scale), isPlainCausal, PlaceAttr());
+  Value weights = builder.create<SoftmaxOp>(loc, scores, APFloat(scale), isCausalSoftmax, PlaceAttr());
   weights = buildReshape(builder, loc, weights, {batch, kvHeads, group * tokens, seen});
   Value mixed = builder.create<MatmulOp>(loc, weights, value, false, false, PlaceAttr());
   mixed = buildReshape(builder, loc, mixed, {batch, heads, tokens, valueWidth});

@@ -16,6 +16,10 @@ def DG_AttentionOp : DG_Op<"attention", (ins DG_Tensor:$query, DG_Tensor:$key, D
     With `causal` token i sees none after seen token i + `offset` (0 unless given), and with `window` only the last `window` of those.
     Example: `%a = dg.attention %q, %k, %v {heads = 6, causal}`.
   }];
+  let extraClassDeclaration = [{
+    /// The parts with the scores of tokens × tokens in memory, for devices without a kernel for attention in blocks.
+    llvm::SmallVector<mlir::Value> decomposeWithScores(mlir::OpBuilder &builder);
+  }];
 }
 def DG_BlockAttentionOp : DG_Op<"block_attention", (ins DG_Tensor:$query, DG_Tensor:$key, DG_Tensor:$value, I64Attr:$head_width, F64Attr:$scale, UnitAttr:$causal),
     (outs DG_Tensor:$result, DG_Tensor:$logsumexp), [Gradient, Sharded, Cost]> {

@@ -35,6 +35,7 @@ Cluster a100Preset() {
              1.1e12,
              0.695,
              10};
+  gpu.storesScores = true;
   return {"a100x8", 1, 8, gpu, {300e9, 3}, {20e9, 5}};
 }
 
@@ -46,6 +47,7 @@ Cluster h100Preset() {
              3.35e12,
              0.5,
              4};
+  gpu.storesScores = true;
   return {"h100x8", 1, 8, gpu, {450e9, 3}, {50e9, 5}};
 }
 
@@ -228,6 +230,8 @@ void readDevice(ObjectReader &reader, Device &device) {
   if (device.efficiency > 1)
     reader.fail(reader.keyPath("efficiency"), device.efficiency, "a share of the peak, at most 1");
   device.launchUs = reader.getNumber("launch_us", 0, false);
+  if (reader.has("stores_scores"))
+    device.storesScores = reader.getCount("stores_scores", 1) == 1;
   for (auto [key, curves] : {std::pair{"kernels", &device.kernels}, {"busy_kernels", &device.busyKernels}})
     if (reader.has(key))
       reader.getObject(key, [curves = curves](ObjectReader &kernels) {
@@ -328,6 +332,8 @@ std::string toJson(const Cluster &cluster) {
                         {"efficiency", cluster.device.efficiency},
                         {"launch_us", cluster.device.launchUs}};
   document["links"] = {{"intra_node", linkToJson(cluster.intraNode)}, {"inter_node", linkToJson(cluster.interNode)}};
+  if (cluster.device.storesScores)
+    document["device"]["stores_scores"] = 1;
   for (const auto &[op, curve] : cluster.device.kernels)
     document["device"]["kernels"][op] = curve;
   for (const auto &[op, curve] : cluster.device.busyKernels)

@@ -29,6 +29,7 @@ struct Device {
   double launchUs = 0;                                 ///< fixed cost of a kernel
   std::map<std::string, KernelCurve> kernels = {};     ///< by op ("dg.matmul"); what is missing runs by the roofline
   std::map<std::string, KernelCurve> busyKernels = {}; ///< the same while the other devices of the node work too
+  bool storesScores = false; ///< has no kernel for attention in blocks: tokens × tokens scores are stored
 };
 
 /// One direction between two devices.

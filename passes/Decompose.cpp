@@ -15,6 +15,8 @@ namespace {
 using namespace ir;
 
 struct DecomposePass : impl::DecomposeBase<DecomposePass> {
+  using DecomposeBase::DecomposeBase;
+
   void runOnOperation() override {
     SmallVector<CompositeOp> worklist;
     getOperation().walk([&](CompositeOp op) { worklist.push_back(op); });
@@ -25,7 +27,9 @@ struct DecomposePass : impl::DecomposeBase<DecomposePass> {
       OpBuilder builder(op->getContext(), &listener);
       builder.setInsertionPoint(op);
       Operation *before = op->getPrevNode();
-      SmallVector<Value> parts = op.decompose(builder);
+      auto attention = dyn_cast<AttentionOp>(op.getOperation());
+      SmallVector<Value> parts =
+          attention && storesScores ? attention.decomposeWithScores(builder) : op.decompose(builder);
       if (parts.empty())
         continue;
       Operation *part = before ? before->getNextNode() : &op->getBlock()->front();

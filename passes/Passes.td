@@ -65,6 +65,8 @@ def TrainingForms : Pass<"dg-training-forms", "mlir::ModuleOp"> {
 
 def Decompose : Pass<"dg-decompose", "mlir::ModuleOp"> {
   let summary = "Replaces composite ops by their parts";
+  let options = [Option<"storesScores", "stores-scores", "bool", "false",
+                        "attention keeps its scores in memory, as on devices without a kernel for attention in blocks">];
 }
 
 def Differentiate : Pass<"dg-differentiate", "mlir::ModuleOp"> {

@@ -41,7 +41,9 @@ void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &opt
     // With the weights of the samples at hand, and before composites fall back on what they compute in inference.
     manager.addPass(createTrainingForms());
   }
-  manager.addPass(createDecompose());
+  DecomposeOptions decompose;
+  decompose.storesScores = options.storesScores;
+  manager.addPass(createDecompose(decompose));
   // Before gradients are taken, because the gradient of both together needs less.
   manager.addPass(createFuseSoftmaxPick());
   manager.addPass(createDifferentiate());

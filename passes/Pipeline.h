@@ -22,6 +22,7 @@ struct PipelineOptions {
   std::vector<std::string> frozen;  ///< patterns of parameters that are not trained
   std::vector<int64_t> stageBegins; ///< of a searched plan, see AssignStages; empty: by its rule
   std::vector<std::string> shardingChoices; ///< of a searched plan, see AssignShardings; empty: by its rule
+  bool storesScores = false;                ///< attention keeps its scores in memory, see Decompose
   bool isTraining = true;
 };
 

@@ -146,6 +146,7 @@ int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::st
   pipeline.loss = isTraining ? options.loss : "";
   pipeline.batch = options.batch * options.accumulate;
   pipeline.isTraining = isTraining;
+  pipeline.storesScores = planned.cluster.device.storesScores;
   mlir::PassManager manager(module.getContext());
   passes::buildWholePipeline(manager, pipeline);
   if (failed(manager.run(*whole)))

@@ -56,10 +56,11 @@ Status writeFile(const std::string &path, const std::string &text) {
   std::filesystem::file_status found = std::filesystem::status(path, error);
   if (std::filesystem::exists(found) && !std::filesystem::is_regular_file(found))
     return writeTo(path, text);
-  std::string target = std::filesystem::is_symlink(std::filesystem::symlink_status(path, error))
-                           ? std::filesystem::weakly_canonical(path, error).string()
-                           : path;
-  std::string partial = fmt::format("{}.{}.partial", target, getpid());
+  std::filesystem::path target = path;
+  for (int links = 0; links < 40 && std::filesystem::is_symlink(std::filesystem::symlink_status(target, error));
+       ++links)
+    target = target.parent_path() / std::filesystem::read_symlink(target, error);
+  std::string partial = fmt::format("{}.{}.partial", target.string(), getpid());
   Status status = writeTo(partial, text);
   if (status && std::rename(partial.c_str(), target.c_str()) != 0)
     status = Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, std::strerror(errno));
