@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replaces composite ops by their parts, so that gradient, sharding and lowering are those of the parts.
+#include "ir/AttentionOps.h"
 #include "ir/Dialect.h"
 #include "passes/PartsOf.h"
 #include "passes/Passes.h"
