@@ -2,6 +2,7 @@
 // What each elementwise op computes, on vectors (or scalars) of its operands' elements.
 #include "codegen/ElementArithmetic.h"
 #include "codegen/ElementwiseKernels.h"
+#include "codegen/RandomKernels.h"
 #include "codegen/VectorMath.h"
 #include "ir/ElementTypes.h"
 #include "ir/ElementwiseOps.h"
@@ -275,6 +276,7 @@ const Table &functions() {
     addArithmetic(rows);
     addMath(rows);
     addLogic(rows);
+    rows["dg.random_bits"] = emitRandomBits;
     return rows;
   }();
   return table;

@@ -52,7 +52,7 @@ Type KernelBuilder::elementOf(Value buffer) {
 }
 
 Value KernelBuilder::lr() {
-  Value argument = function.getArgument(function.getNumArguments() - 3);
+  Value argument = buffer(numBuffers());
   return real.isF32() ? argument : create<arith::ExtFOp>(real, argument);
 }
 

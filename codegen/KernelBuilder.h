@@ -38,8 +38,8 @@ public:
   using Values = llvm::SmallVector<Value>;
   using CarryingBody = llvm::function_ref<Values(Value, ValueRange)>;
 
-  /// Writes into the empty function `function`, whose arguments are the buffers, then lr, step and tile; `elements` are
-  /// the element types of the buffers' tensors.
+  /// Writes into the empty function `function`, whose arguments are the buffers, then lr, step, seed and tile;
+  /// `elements` are the element types of the buffers' tensors.
   KernelBuilder(mlir::func::FuncOp function, llvm::ArrayRef<mlir::Type> elements, const Target &target);
 
   /// The type of numbers in this kernel: f64 where a buffer has it, else f32.
@@ -50,12 +50,13 @@ public:
   const int64_t lanes;
 
   Value buffer(unsigned index) { return function.getArgument(index); }
-  unsigned numBuffers() { return function.getNumArguments() - 3; }
+  unsigned numBuffers() { return function.getNumArguments() - 4; }
   /// The element type of a buffer's tensor; of a workspace what it was made of.
   mlir::Type elementOf(Value buffer);
   /// As a number of type `real`.
   Value lr();
-  Value step() { return function.getArgument(function.getNumArguments() - 2); }
+  Value step() { return function.getArgument(function.getNumArguments() - 3); }
+  Value seed() { return function.getArgument(function.getNumArguments() - 2); }
   Value tile() { return function.getArgument(function.getNumArguments() - 1); }
 
   /// The number of tiles in the grid; 1 unless set.

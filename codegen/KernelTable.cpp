@@ -10,7 +10,7 @@ const KernelTable &kernelTable() {
     for (auto add : {addElementwiseKernels, addMatmulKernels, addReduceKernels, addOrderKernels, addShapeKernels,
                      addMovementKernels, addOptimizerKernels, addConvolutionKernels, addWindowConvKernels,
                      addPoolingKernels, addWindowPoolKernels, addNormalizationKernels, addStatisticsKernels,
-                     addIndexingKernels, addGatherKernels, addResampleKernels, addAttentionKernels})
+                     addIndexingKernels, addGatherKernels, addResampleKernels, addRandomKernels, addAttentionKernels})
       add(rows);
     return rows;
   }();

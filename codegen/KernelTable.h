@@ -43,5 +43,6 @@ void addIndexingKernels(KernelTable &table);
 void addGatherKernels(KernelTable &table);
 void addResampleKernels(KernelTable &table);
 void addAttentionKernels(KernelTable &table);
+void addRandomKernels(KernelTable &table);
 
 } // namespace dg::codegen

@@ -31,7 +31,7 @@ KernelModule::KernelModule(MLIRContext &context, const Target &target)
 KernelModule::~KernelModule() = default;
 
 /// An op that runs a graph of its own calls the kernels of the graph's ops.
-static bool runsBody(Operation *op) { return isa<ir::ScanOp>(op); }
+static bool runsBody(Operation *op) { return isa<ir::ScanOp, ir::IfOp, ir::WhileOp>(op); }
 
 bool needsKernel(Operation *op) { return runsBody(op) || kernelTable().contains(op->getName().getStringRef()); }
 
@@ -119,13 +119,14 @@ FailureOr<KernelSpec> KernelModule::addKernel(Operation *op) {
 
   BodyKernels inBody;
   if (runsBody(op))
-    for (Operation &inner : op->getRegion(0).front())
-      if (needsKernel(&inner)) {
-        FailureOr<KernelSpec> made = addKernel(&inner);
-        if (failed(made))
-          return failure();
-        inBody[&inner] = *made;
-      }
+    for (Region &body : op->getRegions())
+      for (Operation &inner : body.front())
+        if (needsKernel(&inner)) {
+          FailureOr<KernelSpec> made = addKernel(&inner);
+          if (failed(made))
+            return failure();
+          inBody[&inner] = *made;
+        }
 
   KernelEmitter emitter = kernelTable().lookup(op->getName().getStringRef());
   KernelSpec spec;
@@ -155,7 +156,7 @@ FailureOr<KernelSpec> KernelModule::addKernel(Operation *op) {
     spec.scratchBytes.push_back(type.getNumElements() * ir::elementBytes(type.getElementType()));
   }
   OpBuilder builder(module->getContext());
-  arguments.append({builder.getF32Type(), builder.getI64Type(), builder.getIndexType()});
+  arguments.append({builder.getF32Type(), builder.getI64Type(), builder.getI64Type(), builder.getIndexType()});
   auto function = func::FuncOp::create(op->getLoc(), spec.symbol, builder.getFunctionType(arguments, {}));
   module->push_back(function);
   KernelBuilder kernel(function, elements, target);

@@ -39,7 +39,7 @@
 
 using namespace mlir;
 
-static_assert(offsetof(dg_scalars, lr) == 0 && offsetof(dg_scalars, step) == 8,
+static_assert(offsetof(dg_scalars, lr) == 0 && offsetof(dg_scalars, step) == 8 && offsetof(dg_scalars, seed) == 16,
               "the entry point reads scalars by these offsets");
 
 namespace dg::codegen {
@@ -92,7 +92,7 @@ struct LowerKernelsPass : PassWrapper<LowerKernelsPass, OperationPass<ModuleOp>>
 };
 } // namespace
 
-/// The entry point of the kernel ABI around a body; the body takes its buffers, lr, step and tile.
+/// The entry point of the kernel ABI around a body; the body takes its buffers, lr, step, seed and tile.
 static void addEntryPoint(LLVM::LLVMFuncOp body) {
   MLIRContext *context = body.getContext();
   OpBuilder builder(context);
@@ -105,7 +105,7 @@ static void addEntryPoint(LLVM::LLVMFuncOp body) {
   body.setSymNameAttr(bodyName);
   body.setLinkage(LLVM::Linkage::Internal);
   body.setDsoLocal(true);
-  unsigned numBuffers = body.getNumArguments() - 3;
+  unsigned numBuffers = body.getNumArguments() - 4;
   for (unsigned i = 0; i < numBuffers; ++i) {
     body.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
     body.setArgAttr(i, LLVM::LLVMDialect::getNoCaptureAttrName(), builder.getUnitAttr());
@@ -134,6 +134,7 @@ static void addEntryPoint(LLVM::LLVMFuncOp body) {
   };
   arguments.push_back(scalar(numBuffers, builder.getF32Type(), offsetof(dg_scalars, lr)));
   arguments.push_back(scalar(numBuffers + 1, builder.getI64Type(), offsetof(dg_scalars, step)));
+  arguments.push_back(scalar(numBuffers + 2, builder.getI64Type(), offsetof(dg_scalars, seed)));
   arguments.push_back(builder.create<LLVM::ZExtOp>(loc, builder.getI64Type(), entry.getArgument(2)));
   builder.create<LLVM::CallOp>(loc, body, arguments);
   builder.create<LLVM::ReturnOp>(loc, ValueRange());

@@ -44,11 +44,12 @@ std::string gradientReason(StringRef name) {
       .Cases("dg.arg_max", "dg.arg_min", "its result is a place")
       .Case("dg.correct", "it counts, for reports")
       .Case("dg.one_hot", "its operand is a place")
-      .Case("dg.iota", "it has no operand")
+      .Case("dg.while", "it is forward only: how often it runs is known only then; dg.scan has one")
+      .Cases("dg.iota", "dg.random_key", "it has no operand")
+      .Case("dg.random_bits", "its operands are places")
       .Cases("dg.sgd", "dg.momentum", "dg.adam", "dg.adagrad", "dg.rmsprop", "dg.lion", "dg.lamb_direction",
              "dg.lamb_step", "dg.clip_gradient", "a step of the optimizer, behind which nothing is trained")
       .Case("dg.max_pool_indices", "its result is a place")
-      .Case("dg.normalize_sums", "part of a gradient, written for speed; second derivatives of it are not offered")
       .Default("");
 }
 
@@ -56,7 +57,7 @@ std::string loweringReason(StringRef name) {
   return llvm::StringSwitch<std::string>(name)
       .Case("dg.reshape", "the same memory under another shape")
       .Cases("dg.constant", "dg.literal", "memory that is written at set-up")
-      .Case("dg.scan", "its kernel calls those of its body")
+      .Cases("dg.scan", "dg.if", "dg.while", "its kernel calls those of its body")
       .Default("");
 }
 

@@ -11,6 +11,7 @@
 #include "ir/LossOps.h"
 #include "ir/NormalizationOps.h"
 #include "ir/PoolingOps.h"
+#include "ir/RandomOps.h"
 #include "ir/ShapeOps.h"
 #include "ir/StatisticsOps.h"
 
@@ -131,7 +132,7 @@ Value GraphBuilder::layerNorm(Value x, const Twine &name, const LayerOptions &op
   Value weight = parameter(layer + ".weight", {*width}, options.weight.value_or(Init::constant(1)), elementType);
   Value bias = parameter(layer + ".bias", {*width}, options.bias.value_or(Init::constant(0)), elementType);
   return make<LayerNormOp>(options.label.empty() ? layer : options.label, x, weight, bias,
-                           builder.getF64FloatAttr(1e-5));
+                           builder.getF64FloatAttr(1e-5), /*axis=*/IntegerAttr());
 }
 
 Value GraphBuilder::batchNorm(Value x, const Twine &name, const LayerOptions &options) {
@@ -160,6 +161,10 @@ Value GraphBuilder::embedding(Value tokens, const Twine &name, int64_t rows, int
 Value GraphBuilder::relu(Value x, const Twine &label) { return make<ReluOp>(label, x); }
 
 Value GraphBuilder::gelu(Value x, const Twine &label) { return make<GeluOp>(label, x); }
+
+Value GraphBuilder::dropout(Value x, double rate, const Twine &label) {
+  return make<DropoutOp>(label, x, builder.getF64FloatAttr(rate), builder.getI64IntegerAttr(0));
+}
 
 Value GraphBuilder::add(Value lhs, Value rhs, const Twine &label) { return make<AddOp>(label, lhs, rhs); }
 
@@ -192,11 +197,15 @@ Value GraphBuilder::mse(Value prediction, Value target, const Twine &label) {
 }
 
 Value GraphBuilder::nll(Value logProbabilities, Value target, const Twine &label) {
-  return make<NllOp>(label, logProbabilities, target);
+  return make<NllOp>(label, logProbabilities, target, /*weight=*/Value(), /*ignore_index=*/IntegerAttr());
 }
 
-Value GraphBuilder::crossEntropy(Value logits, Value target, const Twine &label) {
-  return make<CrossEntropyOp>(label, logits, target);
+Value GraphBuilder::crossEntropy(Value logits, Value target, const ClassLossOptions &options) {
+  IntegerAttr ignored;
+  if (options.ignoreIndex)
+    ignored = builder.getI64IntegerAttr(*options.ignoreIndex);
+  return make<CrossEntropyOp>(options.label, logits, target, /*weight=*/Value(), ignored,
+                              builder.getF64FloatAttr(options.labelSmoothing));
 }
 
 LogicalResult GraphBuilder::returns(ValueRange values) {

@@ -42,7 +42,14 @@ struct ConvWindow {
   std::array<int64_t, 2> padding = {0, 0};
 };
 
-/// Builds one dg.graph at the end of a module:
+/// What a loss of classes does otherwise than the mean over all positions.
+struct ClassLossOptions {
+  double labelSmoothing = 0;
+  std::optional<int64_t> ignoreIndex = std::nullopt; ///< a position with this target does not count
+  std::string label = "loss";
+};
+
+/// Builds one dg.graph at the end of a module (examples/builder.cpp is a whole program):
 ///
 ///   GraphBuilder b(module);
 ///   Value x = b.input("x", {b.batch, 10}, b.f32()), y = b.input("y", {b.batch, 1}, b.f32());
@@ -83,6 +90,8 @@ public:
   // Ops; the label is their name in messages and pictures.
   mlir::Value relu(mlir::Value x, const llvm::Twine &label = "");
   mlir::Value gelu(mlir::Value x, const llvm::Twine &label = "");
+  /// While training each element is 0 with this probability; samples are dimension 0.
+  mlir::Value dropout(mlir::Value x, double rate, const llvm::Twine &label = "");
   mlir::Value add(mlir::Value lhs, mlir::Value rhs, const llvm::Twine &label = "");
   /// 0 keeps the dimension at that place, one -1 is deduced.
   mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> shape, const llvm::Twine &label = "");
@@ -98,7 +107,7 @@ public:
 
   mlir::Value mse(mlir::Value prediction, mlir::Value target, const llvm::Twine &label = "loss");
   mlir::Value nll(mlir::Value logProbabilities, mlir::Value target, const llvm::Twine &label = "loss");
-  mlir::Value crossEntropy(mlir::Value logits, mlir::Value target, const llvm::Twine &label = "loss");
+  mlir::Value crossEntropy(mlir::Value logits, mlir::Value target, const ClassLossOptions &options = {});
 
   /// Closes the graph: forgets the types that were inferred on the way, and verifies. Fails, after the diagnostic,
   /// where an op did not fit. Nothing can be added afterwards.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow: text form, types, evaluation and gradients of ops that run graphs of their own. How they are cut over a
+// The scan: text form, types, evaluation and gradients. dg.if and dg.while are in BranchOps.cpp; how all are cut over a
 // mesh is in ControlSharding.cpp.
-#include "ir/ControlOps.h"
+#include "ir/ControlBodies.h"
 #include "ir/ControlSharding.h"
-#include "ir/ElementwiseOps.h"
 #include "ir/GradientBuilding.h"
 #include "ir/GraphOps.h"
 #include "ir/TypeInference.h"
@@ -13,105 +12,6 @@ using namespace mlir;
 namespace dg::ir {
 
 using Gradients = FailureOr<SmallVector<Value>>;
-
-//===- Bodies ----------------------------------------------------------------------------------------------------===//
-
-static ReturnOp returnOf(Region &body) { return cast<ReturnOp>(body.front().back()); }
-
-/// Gives the arguments of a body these types and infers those of its ops.
-static LogicalResult deduceBody(Region &body, ArrayRef<Type> arguments) {
-  for (auto [argument, type] : llvm::zip_equal(body.getArguments(), arguments))
-    argument.setType(type);
-  for (Operation &op : body.front()) {
-    auto inference = dyn_cast<InferTypeOpInterface>(op);
-    if (!inference) {
-      if (!isa<ReturnOp>(op))
-        return op.emitOpError(
-            "stands in a graph inside another, expected an op that computes; pass it in as an operand");
-      continue;
-    }
-    SmallVector<Type> types;
-    if (failed(inference.inferReturnTypes(op.getContext(), op.getLoc(), op.getOperands(),
-                                          op.getDiscardableAttrDictionary(), op.getPropertiesStorage(), op.getRegions(),
-                                          types)))
-      return failure();
-    for (auto [result, type] : llvm::zip_equal(op.getResults(), types))
-      result.setType(type);
-  }
-  return success();
-}
-
-/// Runs a body once.
-static FailureOr<SmallVector<HostTensor>> evaluateBody(Region &body, ArrayRef<HostTensor> arguments,
-                                                       const RunScalars &scalars) {
-  llvm::DenseMap<Value, HostTensor> values;
-  for (auto [argument, tensor] : llvm::zip_equal(body.getArguments(), arguments))
-    values[argument] = tensor;
-  for (Operation &op : body.front()) {
-    SmallVector<HostTensor> inputs, outputs;
-    for (Value operand : op.getOperands())
-      inputs.push_back(values.lookup(operand));
-    if (isa<ReturnOp>(op))
-      return inputs;
-    for (Value result : op.getResults()) {
-      HostTensor output{tensorOf(result).getShape().vec(), {}};
-      output.data.resize(output.numElements());
-      outputs.push_back(std::move(output));
-    }
-    if (failed(cast<ReferenceOp>(op).evaluate(inputs, outputs, scalars)))
-      return failure();
-    for (auto [result, output] : llvm::zip_equal(op.getResults(), outputs))
-      values[result] = std::move(output);
-  }
-  return failure();
-}
-
-static OpCost bodyCost(Region &body, double times) {
-  OpCost total;
-  for (Operation &op : body.front())
-    if (auto costed = dyn_cast<CostOp>(op)) {
-      OpCost cost = costed.getCost();
-      total.flops += times * cost.flops;
-      total.bytes += times * cost.bytes;
-    }
-  return total;
-}
-
-/// Builds the gradients of a body's arguments behind its ops, which stand before the builder's place: `grads` are those
-/// of the values that it returns, null where nothing flows back.
-static Gradients differentiateBody(OpBuilder &builder, ValueRange arguments, ArrayRef<Operation *> ops,
-                                   ValueRange returned, ArrayRef<Value> grads) {
-  llvm::DenseMap<Value, Value> sums;
-  auto add = [&](Value value, Value grad) {
-    Value &sum = sums[value];
-    sum = sum ? Value(builder.create<AddOp>(value.getLoc(), sum, grad, PlaceAttr())) : grad;
-  };
-  for (auto [value, grad] : llvm::zip_equal(returned, grads))
-    if (grad)
-      add(value, grad);
-  for (Operation *op : llvm::reverse(ops)) {
-    SmallVector<Value> outputGrads;
-    for (Value result : op->getResults())
-      outputGrads.push_back(sums.lookup(result));
-    if (llvm::none_of(outputGrads, [](Value grad) { return bool(grad); }) || op->getNumOperands() == 0)
-      continue;
-    auto differentiable = dyn_cast<GradientOp>(op);
-    if (!differentiable)
-      return op->emitOpError("has no gradient, but stands between the loss and what is trained");
-    Gradients operandGrads = differentiable.buildGradients(builder, outputGrads);
-    if (failed(operandGrads))
-      return failure();
-    for (auto [operand, grad] : llvm::zip_equal(op->getOperands(), *operandGrads))
-      if (grad)
-        add(operand, grad);
-  }
-  SmallVector<Value> result;
-  for (Value argument : arguments)
-    result.push_back(sums.lookup(argument));
-  return result;
-}
-
-static bool isReal(Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); }
 
 static RankedTensorType sliceType(Type type) {
   auto tensor = cast<RankedTensorType>(type);
@@ -323,19 +223,6 @@ FailureOr<ScanOp> buildScan(OpBuilder &builder, Location loc, ValueRange carried
   return cast<ScanOp>(builder.create(state));
 }
 
-/// Copies the ops of a body to the builder's place, with these values for its arguments; returns what it returns.
-static SmallVector<Value> cloneBody(OpBuilder &builder, Region &body, ValueRange arguments,
-                                    SmallVectorImpl<Operation *> &ops) {
-  IRMapping mapping;
-  mapping.map(body.getArguments(), arguments);
-  for (Operation &op : body.front().without_terminator())
-    ops.push_back(builder.clone(op, mapping));
-  SmallVector<Value> returned;
-  for (Value value : returnOf(body).getOperands())
-    returned.push_back(mapping.lookup(value));
-  return returned;
-}
-
 /// The forward scan is given a tape: what it carries into each trip, stacked. The backward scan goes the other way,
 /// computes each trip's body again from the tape, carries the gradients of what was carried, and sums those of what the
 /// body saw whole.
@@ -445,9 +332,19 @@ Gradients ScanOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   return result;
 }
 
-ShardingRule ScanOp::getShardingRule() { return scanShardingRule(*this); }
+static BodyLayout layoutOf(ScanOp op) {
+  BodyLayout layout;
+  layout.bodies = {&op.getBody()};
+  layout.numCarried = unsigned(op.getNumCarried());
+  layout.numSliced = unsigned(op.getNumScanned());
+  layout.numStacked = op.getNumYielded();
+  layout.numSums = unsigned(op.getNumSums());
+  return layout;
+}
 
-void ScanOp::localize(TypeRange) { localizeScanBody(*this); }
+ShardingRule ScanOp::getShardingRule() { return bodyShardingRule(*this, layoutOf(*this)); }
+
+void ScanOp::localize(TypeRange) { localizeBodies(*this, layoutOf(*this)); }
 
 //===- Definitions -----------------------------------------------------------------------------------------------===//
 

@@ -37,4 +37,45 @@ def DG_ScanOp : DG_Control<"scan", (ins Variadic<DG_Tensor>:$inputs, I64Attr:$nu
   }];
 }
 
+def DG_IfOp : DG_Control<"if", (ins DG_Tensor:$condition, Variadic<DG_Tensor>:$inputs), (region SizedRegion<1>:$then, SizedRegion<1>:$otherwise),
+    [Gradient, ShardedWithShapes]> {
+  let summary = "One of two graphs, chosen by a bool";
+  let description = [{
+    Both see the same values and return values of the same types. The gradient is an `if` of the branches' gradients, which computes the chosen
+    branch again.
+    ```mlir
+    %r = dg.if %isLarge with(%a = %x, %b = %y) {
+      %s = dg.add %a, %b
+      dg.return %s
+    } else {
+      dg.return %b
+    }
+    ```
+  }];
+  let extraClassDeclaration = [{
+    static bool isCompatibleReturnTypes(mlir::TypeRange inferred, mlir::TypeRange actual);
+  }];
+}
+
+def DG_WhileOp : DG_Control<"while", (ins DG_Tensor:$condition, Variadic<DG_Tensor>:$inputs, I64Attr:$num_carried, OptionalAttr<I64Attr>:$max_trips),
+    (region SizedRegion<1>:$body), [ShardedWithShapes]> {
+  let summary = "A graph that runs as long as a bool is true, and carries values from trip to trip";
+  let description = [{
+    The body's dg.return gives whether there is another trip, then the next carried values, which are the results in the end. It ends after
+    `max_trips` trips at the latest. Operands behind the carried ones are seen whole in each trip. It is forward only, since the number of trips is known
+    only when it runs: dg.scan has a gradient.
+    ```mlir
+    %last, %x = dg.while %go carry(%i = %i0, %h = %h0) with(%w = %weight, %one = %step, %n = %limit) attributes {max_trips = 100 : i64} {
+      %p = dg.matmul %h, %w
+      %j = dg.add %i, %one
+      %again = dg.compare %j, %n {predicate = "lt"}
+      dg.return %again, %j, %p
+    }
+    ```
+  }];
+  let extraClassDeclaration = [{
+    static bool isCompatibleReturnTypes(mlir::TypeRange inferred, mlir::TypeRange actual);
+  }];
+}
+
 #endif

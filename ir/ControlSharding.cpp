@@ -13,22 +13,25 @@ namespace dg::ir {
 
 namespace {
 
-/// Dimensions of the body's values in classes that are cut together.
+/// Dimensions of the bodies' values in classes that are cut together.
 class BodyClasses {
 public:
-  explicit BodyClasses(ScanOp op) : scan(op) {
-    Block &body = op.getBody().front();
-    for (Value argument : body.getArguments())
-      addValue(argument);
-    for (Operation &inner : body) {
-      for (Value result : inner.getResults())
-        addValue(result);
-      if (!isa<ReturnOp>(inner))
-        join(&inner);
+  explicit BodyClasses(const BodyLayout &layout) : layout(layout) {
+    for (Region *body : layout.bodies) {
+      for (Value argument : body->getArguments())
+        addValue(argument);
+      for (Operation &inner : body->front()) {
+        for (Value result : inner.getResults())
+          addValue(result);
+        if (!isa<ReturnOp>(inner))
+          join(&inner);
+      }
     }
+    joinBodies();
     joinTrips();
     blockTwice();
     followPartials();
+    blockReplicated();
   }
 
   /// A class that can be cut, or nothing.
@@ -106,12 +109,27 @@ private:
     }
   }
 
+  void mergeAll(Value a, Value b) {
+    for (int64_t dim = 0; dim < tensorOf(a).getRank(); ++dim)
+      merge(nodeOf(a, dim), nodeOf(b, dim));
+  }
+
+  static ValueRange returnedBy(Region *body) { return body->front().back().getOperands(); }
+
+  /// Every body gets the same and gives the same.
+  void joinBodies() {
+    for (Region *body : llvm::drop_begin(layout.bodies)) {
+      for (auto [a, b] : llvm::zip_equal(layout.bodies[0]->getArguments(), body->getArguments()))
+        mergeAll(a, b);
+      for (auto [a, b] : llvm::zip_equal(returnedBy(layout.bodies[0]), returnedBy(body)))
+        mergeAll(a, b);
+    }
+  }
+
   /// What a trip returns is what the next one gets.
   void joinTrips() {
-    auto returned = scan.getBody().front().back().getOperands();
-    for (unsigned i = 0; i < scan.getNumCarried(); ++i)
-      for (int64_t dim = 0; dim < tensorOf(returned[i]).getRank(); ++dim)
-        merge(nodeOf(scan.getBody().getArgument(i), dim), nodeOf(returned[i], dim));
+    for (unsigned i = 0; i < layout.numCarried; ++i)
+      mergeAll(layout.bodies[0]->getArgument(i), returnedBy(layout.bodies[0])[layout.firstReturned + i]);
   }
 
   /// A value is cut along one dimension at most.
@@ -122,15 +140,14 @@ private:
         blocked[find(node)] = true;
   }
 
-  /// Partial sums may reach a sum of the scan by way of linear ops, and nothing else.
+  /// Partial sums may reach a sum of the op by way of linear ops, and nothing else.
   void followPartials() {
-    unsigned firstSum = unsigned(scan.getNumCarried()) + scan.getNumYielded();
     for (size_t i = 0; i < partials.size(); ++i) {
       auto [value, node] = partials[i];
       for (OpOperand &use : value.getUses()) {
         Operation *user = use.getOwner();
         if (isa<ReturnOp>(user)) {
-          if (use.getOperandNumber() < firstSum)
+          if (use.getOperandNumber() + layout.numSums < user->getNumOperands())
             blocked[find(node)] = true;
           continue;
         }
@@ -148,7 +165,26 @@ private:
     }
   }
 
-  ScanOp scan;
+  /// A result that neither has a factor nor is a partial sum along it would count once for each shard.
+  void blockReplicated() {
+    ValueRange returned = returnedBy(layout.bodies[0]).drop_front(layout.firstReturned);
+    for (auto &[place, node] : places) {
+      int root = find(node);
+      for (auto [index, value] : llvm::enumerate(returned)) {
+        bool isCut = false, isSummed = index >= layout.numCarried + layout.numStacked;
+        for (int64_t dim = 0; dim < tensorOf(value).getRank(); ++dim)
+          isCut = isCut || find(nodeOf(value, dim)) == root;
+        if (isSummed && layout.numSums > 0)
+          isCut = isCut || llvm::any_of(partials, [&](auto &partial) {
+                    return partial.first == value && find(partial.second) == root;
+                  });
+        if (!isCut)
+          blocked[root] = true;
+      }
+    }
+  }
+
+  const BodyLayout &layout;
   std::map<std::pair<const void *, int64_t>, int> places; ///< of (value, dimension)
   std::vector<int> parents;
   std::vector<bool> blocked;  ///< of roots
@@ -158,12 +194,10 @@ private:
 
 } // namespace
 
-ShardingRule scanShardingRule(ScanOp op) {
+ShardingRule bodyShardingRule(Operation *op, const BodyLayout &layout) {
   ShardingRule rule = emptyShardingRule(op);
-  BodyClasses classes(op);
+  BodyClasses classes(layout);
   std::map<int, int32_t> factors;
-  unsigned carried = unsigned(op.getNumCarried()), scanned = unsigned(op.getNumScanned()),
-           firstSum = carried + op.getNumYielded();
   auto add = [&](Value inner, auto &dims, int64_t offset) {
     for (int64_t dim = 0; dim < tensorOf(inner).getRank(); ++dim)
       if (std::optional<int> root = classes.classOf(inner, dim)) {
@@ -173,20 +207,21 @@ ShardingRule scanShardingRule(ScanOp op) {
         dims[dim + offset].push_back(factor->second);
       }
   };
-  for (auto [index, argument] : llvm::enumerate(op.getBody().getArguments()))
-    add(argument, rule.operands[index], index >= carried && index < carried + scanned);
-  for (auto [index, value] : llvm::enumerate(op.getBody().front().back().getOperands()))
-    add(value, rule.results[index], index >= carried && index < firstSum);
+  Region &body = *layout.bodies[0];
+  for (auto [index, argument] : llvm::enumerate(body.getArguments()))
+    add(argument, rule.operands[layout.firstOperand + index], layout.argumentOffset(index));
+  for (auto [index, value] : llvm::enumerate(body.front().back().getOperands().drop_front(layout.firstReturned)))
+    add(value, rule.results[index], layout.resultOffset(index));
   return rule;
 }
 
-void localizeScanBody(ScanOp op) {
-  BodyClasses classes(op);
-  unsigned carried = unsigned(op.getNumCarried()), scanned = unsigned(op.getNumScanned());
+void localizeBodies(Operation *op, const BodyLayout &layout) {
+  BodyClasses classes(layout);
   std::map<int, int64_t> shards;
-  for (auto [index, argument] : llvm::enumerate(op.getBody().getArguments())) {
-    int64_t offset = index >= carried && index < carried + scanned;
-    ArrayRef<int64_t> whole = tensorOf(argument).getShape(), local = tensorOf(op.getOperand(index)).getShape();
+  for (auto [index, argument] : llvm::enumerate(layout.bodies[0]->getArguments())) {
+    int64_t offset = layout.argumentOffset(index);
+    ArrayRef<int64_t> whole = tensorOf(argument).getShape(),
+                      local = tensorOf(op->getOperand(unsigned(layout.firstOperand + index))).getShape();
     for (size_t dim = 0; dim < whole.size(); ++dim)
       if (local[dim + offset] != whole[dim])
         if (std::optional<int> root = classes.classOf(argument, int64_t(dim)))
@@ -202,18 +237,21 @@ void localizeScanBody(ScanOp op) {
     return RankedTensorType::get(shape, type.getElementType());
   };
   SmallVector<std::pair<Value, Type>> types;
-  for (Value argument : op.getBody().getArguments())
-    types.push_back({argument, localType(argument)});
-  for (Operation &inner : op.getBody().front())
-    for (Value result : inner.getResults())
-      types.push_back({result, localType(result)});
+  for (Region *body : layout.bodies) {
+    for (Value argument : body->getArguments())
+      types.push_back({argument, localType(argument)});
+    for (Operation &inner : body->front())
+      for (Value result : inner.getResults())
+        types.push_back({result, localType(result)});
+  }
   for (auto [value, type] : types)
     value.setType(type);
-  for (Operation &inner : op.getBody().front())
-    if (auto ruled = dyn_cast<ShardingRuleOp>(inner)) {
-      SmallVector<Type> results(inner.getResultTypes());
-      ruled.localize(results);
-    }
+  for (Region *body : layout.bodies)
+    for (Operation &inner : body->front())
+      if (auto ruled = dyn_cast<ShardingRuleOp>(inner)) {
+        SmallVector<Type> results(inner.getResultTypes());
+        ruled.localize(results);
+      }
 }
 
 } // namespace dg::ir

@@ -133,6 +133,22 @@ Gradients Conv2dOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   return result;
 }
 
+/// A convolution is linear in input and weight, and so are its gradients: each derivative is another of the three.
+Gradients Conv2dInputGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  ArrayRef<int64_t> kernel = tensorOf(getWeight()).getShape().drop_front(2);
+  return SmallVector<Value>{
+      builder.create<Conv2dOp>(getLoc(), grads[0], getWeight(), Value(), getStrides(), getPadding(), PlaceAttr()),
+      builder.create<Conv2dWeightGradOp>(getLoc(), getGrad(), grads[0], kernel, getStrides(), getPadding(),
+                                         PlaceAttr())};
+}
+
+Gradients Conv2dWeightGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  ArrayRef<int64_t> size = tensorOf(getInput()).getShape().drop_front(2);
+  return SmallVector<Value>{
+      builder.create<Conv2dOp>(getLoc(), getInput(), grads[0], Value(), getStrides(), getPadding(), PlaceAttr()),
+      builder.create<Conv2dInputGradOp>(getLoc(), getGrad(), grads[0], size, getStrides(), getPadding(), PlaceAttr())};
+}
+
 SmallVector<Value> Conv2dOp::decompose(OpBuilder &builder) {
   if (!getBias())
     return {};

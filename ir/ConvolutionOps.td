@@ -15,11 +15,11 @@ def DG_Conv2dOp : DG_Conv<"conv2d", (ins DG_Tensor:$input, DG_Tensor:$weight, Op
     Example: `%c = dg.conv2d %x, %w, %b {strides = array<i64: 1, 1>}`.
   }];
 }
-def DG_Conv2dInputGradOp : DG_Conv<"conv2d_input_grad", (ins DG_Tensor:$grad, DG_Tensor:$weight, DenseI64ArrayAttr:$input_size)> {
+def DG_Conv2dInputGradOp : DG_Conv<"conv2d_input_grad", (ins DG_Tensor:$grad, DG_Tensor:$weight, DenseI64ArrayAttr:$input_size), [Gradient]> {
   let summary = "The gradient of conv2d at its input; `input_size` is [h, w]";
   let description = [{Example: `%dx = dg.conv2d_input_grad %dy, %w {input_size = array<i64: 28, 28>}`.}];
 }
-def DG_Conv2dWeightGradOp : DG_Conv<"conv2d_weight_grad", (ins DG_Tensor:$grad, DG_Tensor:$input, DenseI64ArrayAttr:$kernel_size)> {
+def DG_Conv2dWeightGradOp : DG_Conv<"conv2d_weight_grad", (ins DG_Tensor:$grad, DG_Tensor:$input, DenseI64ArrayAttr:$kernel_size), [Gradient]> {
   let summary = "The gradient of conv2d at its weight; `kernel_size` is [kh, kw]";
   let description = [{Example: `%dw = dg.conv2d_weight_grad %dy, %x {kernel_size = array<i64: 5, 5>}`.}];
 }

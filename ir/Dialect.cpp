@@ -38,6 +38,7 @@ void DGDialect::initialize() {
   addAttentionOps();
   addControlOps();
   addRecurrentOps();
+  addRandomOps();
   addLossOps();
   addOptimizerOps();
   addCommunicationOps();

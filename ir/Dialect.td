@@ -43,6 +43,7 @@ def DG_Dialect : Dialect {
     void addAttentionOps();
     void addControlOps();
     void addRecurrentOps();
+    void addRandomOps();
     void addLossOps();
     void addOptimizerOps();
     void addCommunicationOps();

@@ -5,6 +5,7 @@
 #include "ir/ContractionOps.h"
 #include "ir/GradientBuilding.h"
 #include "ir/HostTensorAccess.h"
+#include "ir/MovementOps.h"
 #include "ir/ShapeOps.h"
 #include "ir/TypeInference.h"
 
@@ -75,9 +76,10 @@ std::optional<Equation> readEquation(StringRef text, ArrayRef<ArrayRef<int64_t>>
       return std::nullopt;
     }
     for (auto [label, size] : llvm::zip_equal(*labels, shape)) {
-      if (llvm::count(*labels, label) > 1) {
-        problem =
-            "a letter once in each operand, found '" + std::string(1, char(label)) + "' twice in '" + term.str() + "'";
+      int64_t first = shape[size_t(llvm::find(*labels, label) - labels->begin())];
+      if (first != size) {
+        problem = "one size for '" + std::string(1, char(label)) + "' in '" + term.str() + "', found " +
+                  std::to_string(first) + " and " + std::to_string(size);
         return std::nullopt;
       }
       int64_t &known = equation.sizes.try_emplace(label, size).first->second;
@@ -105,8 +107,10 @@ std::optional<Equation> readEquation(StringRef text, ArrayRef<ArrayRef<int64_t>>
   for (int64_t dim = mostFurther; dim > 0; --dim)
     equation.result.push_back(Label(-dim));
   for (auto [label, size] : equation.sizes) {
-    auto has = [label = label](const Labels &labels) { return llvm::is_contained(labels, label); };
-    if (label > 0 && llvm::count_if(equation.operands, has) == 1)
+    int64_t times = 0;
+    for (const Labels &labels : equation.operands)
+      times += llvm::count(labels, label);
+    if (label > 0 && times == 1)
       equation.result.push_back(label);
   }
   return equation;
@@ -133,7 +137,7 @@ public:
   Value run(ValueRange inputs) {
     SmallVector<Term> terms;
     for (auto [input, labels] : llvm::zip_equal(inputs, equation.operands))
-      terms.push_back(withoutRepeated({input, labels}));
+      terms.push_back(withoutRepeated(diagonal({input, labels})));
     Term product = terms.front();
     for (size_t next = 1; next < terms.size(); ++next) {
       llvm::SmallDenseSet<Label> needed(equation.result.begin(), equation.result.end());
@@ -147,6 +151,39 @@ public:
   }
 
 private:
+  /// The diagonals of dimensions with equal letters: both last and joined, every (n+1)-th element of their n·n.
+  Term diagonal(Term term) {
+    for (size_t at = 0; at < term.labels.size(); ++at) {
+      Label label = term.labels[at];
+      const Label *again = std::find(term.labels.begin() + at + 1, term.labels.end(), label);
+      if (again == term.labels.end())
+        continue;
+      int64_t rank = int64_t(term.labels.size()), second = again - term.labels.begin(), size = equation.sizes.at(label);
+      SmallVector<int64_t> order, shape, starts(size_t(rank - 1), 0), sizes(size_t(rank - 1), -1),
+          steps(size_t(rank - 1), 1);
+      Labels rest;
+      for (int64_t dim = 0; dim < rank; ++dim)
+        if (dim != int64_t(at) && dim != second) {
+          order.push_back(dim);
+          rest.push_back(term.labels[size_t(dim)]);
+          shape.push_back(tensorOf(term.value).getDimSize(unsigned(dim)));
+        }
+      order.append({int64_t(at), second});
+      rest.push_back(label);
+      shape.push_back(size * size);
+      sizes.back() = size;
+      steps.back() = size + 1;
+      Value turned = builder.create<TransposeOp>(loc, term.value, order, PlaceAttr());
+      Value joined = buildReshape(builder, loc, turned, shape);
+      for (size_t dim = 0; dim + 1 < shape.size(); ++dim)
+        sizes[dim] = shape[dim];
+      term = {builder.create<SliceOp>(loc, joined, starts, sizes, builder.getDenseI64ArrayAttr(steps), PlaceAttr()),
+              rest};
+      at = size_t(-1); // a letter may stand three times
+    }
+    return term;
+  }
+
   /// Dimensions of size 1 that stand for a larger one vanish: the product repeats them.
   Term withoutRepeated(Term term) {
     SmallVector<int64_t> shape;
@@ -266,7 +303,7 @@ LogicalResult EinsumOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<
     SmallVector<int64_t> own = stridesOf(shape), strides(all.size(), 0);
     for (auto [dim, label] : llvm::enumerate(labels))
       if (shape[dim] != 1)
-        strides[llvm::find(all, label) - all.begin()] = own[dim];
+        strides[llvm::find(all, label) - all.begin()] += own[dim];
     return strides;
   };
   SmallVector<SmallVector<int64_t>> strides;

@@ -9,7 +9,7 @@ def DG_EinsumOp : DG_Op<"einsum", (ins Variadic<DG_Tensor>:$inputs, StrAttr:$equ
   let summary = "Products of elements with equal letters, summed over the letters that the result does not have";
   let description = [{
     As numpy's: `...` stands for further dimensions, which broadcast; without `->` the result has the letters that stand once, in
-    alphabetical order. A letter stands once in each operand. Example: `%c = dg.einsum %a, %b {equation = "bij,bjk->bik"}`.
+    alphabetical order. A letter that stands twice in an operand means its diagonal. Example: `%c = dg.einsum %a, %b {equation = "bij,bjk->bik"}`.
   }];
 }
 

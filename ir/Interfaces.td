@@ -58,9 +58,9 @@ def DG_LossOp : OpInterface<"LossOp"> {
   let cppNamespace = "::dg::ir";
   let description = [{A loss: the mean over samples (dimension 0) of a loss per sample.}];
   let methods = [
-    InterfaceMethod<[{Builds the loss of each sample, a tensor of shape [samples].}], "mlir::Value", "buildPerSample", (ins "mlir::OpBuilder &":$builder)>,
+    InterfaceMethod<[{Builds the loss of each sample.}], "::dg::ir::SampleMeasure", "buildPerSample", (ins "mlir::OpBuilder &":$builder)>,
     InterfaceMethod<[{Builds 1 for each sample (a mean over its positions) that is classified rightly, 0 else; null where the loss is not one of classes.}],
-      "mlir::Value", "buildPerSampleAccuracy", (ins "mlir::OpBuilder &":$builder)>];
+      "::dg::ir::SampleMeasure", "buildPerSampleAccuracy", (ins "mlir::OpBuilder &":$builder), "", [{ (void)builder; return {}; }]>];
 }
 
 /// Batch norm and dropout: what they compute while training is built by themselves.

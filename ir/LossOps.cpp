@@ -7,6 +7,7 @@
 #include "ir/GradientBuilding.h"
 #include "ir/HostTensorAccess.h"
 #include "ir/IndexingOps.h"
+#include "ir/LogicOps.h"
 #include "ir/MathOps.h"
 #include "ir/NormalizationOps.h"
 #include "ir/ShapeOps.h"
@@ -32,44 +33,10 @@ static Value buildSampleMean(OpBuilder &builder, Location loc, Value value, doub
   return factor == positions ? value : buildScale(builder, loc, value, factor / positions);
 }
 
-/// Prediction […, classes] with at least one dimension of samples in front, target […] of integers.
-template <typename Op>
-static LogicalResult inferClassLoss(MLIRContext *context, std::optional<Location> location, ValueRange operands,
-                                    SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, operands, 1, inferred))
-    return success();
-  auto prediction = tensorOf(operands[0]), target = tensorOf(operands[1]);
-  if (prediction.getRank() < 2 || !isa<IntegerType>(target.getElementType()) ||
-      !mayBeEqual(prediction.getShape().drop_back(), target.getShape()))
-    return reject<Op>(location, "has prediction ", prediction, " and target ", target,
-                      ", expected [samples, …, classes] and integers of shape [samples, …]");
-  inferred.push_back(RankedTensorType::get({}, prediction.getElementType()));
-  return success();
-}
-
-static Value buildNll(OpBuilder &builder, Location loc, Value logProbabilities, Value target) {
-  Value picked = builder.create<PickOp>(loc, logProbabilities, target, PlaceAttr());
-  return buildSampleMean(builder, loc, picked, -1);
-}
-
-static Value buildAccuracy(OpBuilder &builder, Location loc, Value scores, Value target) {
-  Value correct = builder.create<CorrectOp>(loc, scores, target, PlaceAttr());
-  return buildSampleMean(builder, loc, correct, 1);
-}
-
-/// Minus the mean of `logProbability(row, class)` over all rows.
-template <typename LogProbability>
-static LogicalResult evaluateClassLoss(Operation *op, const HostTensor &prediction, const HostTensor &target,
-                                       HostTensor &result, LogProbability logProbability) {
-  int64_t classes = rowSize(prediction), rows = numRows(prediction);
-  for (int64_t row = 0; row < rows; ++row) {
-    double index = target.data[row];
-    if (index < 0 || index >= double(classes))
-      return op->emitOpError() << "found class " << index << " at place " << row << ", expected 0 to " << classes - 1;
-    auto scores = ArrayRef<double>(prediction.data).slice(row * classes, classes);
-    result.data[0] -= logProbability(scores, int64_t(index)) / rows;
-  }
-  return success();
+/// The sum over a sample's positions: [samples, …] becomes [samples].
+static Value buildSampleSum(OpBuilder &builder, Location loc, Value value) {
+  int64_t samples = tensorOf(value).getDimSize(0), numElements = tensorOf(value).getNumElements();
+  return buildSampleMean(builder, loc, value, samples ? double(numElements / samples) : 1);
 }
 
 //===- Losses of pairs of elements -------------------------------------------------------------------------------===//
@@ -97,13 +64,12 @@ static LogicalResult evaluatePairLoss(ArrayRef<HostTensor> operands, HostTensor 
   return success();
 }
 
-/// What a loss of pairs shares with the others; such a loss has no accuracy.
+/// Losses of pairs infer alike.
 #define DG_PAIR_LOSS(Op)                                                                                               \
   LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,               \
                                      SmallVectorImpl<Type> &inferred) {                                                \
     return inferPairLoss<Op>(context, location, op.getOperands(), inferred);                                           \
-  }                                                                                                                    \
-  Value Op::buildPerSampleAccuracy(OpBuilder &) { return {}; }
+  }
 DG_PAIR_LOSS(MseOp)
 DG_PAIR_LOSS(L1Op)
 DG_PAIR_LOSS(BceWithLogitsOp)
@@ -116,7 +82,6 @@ LogicalResult HuberOp::inferReturnTypes(MLIRContext *context, std::optional<Loca
     return reject<HuberOp>(location, "has delta ", op.getDeltaAttr(), ", expected a number above 0");
   return inferPairLoss<HuberOp>(context, location, op.getOperands(), inferred);
 }
-Value HuberOp::buildPerSampleAccuracy(OpBuilder &) { return {}; }
 
 LogicalResult SmoothL1Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                            SmallVectorImpl<Type> &inferred) {
@@ -125,21 +90,20 @@ LogicalResult SmoothL1Op::inferReturnTypes(MLIRContext *context, std::optional<L
                               ", expected a number above 0: dg.l1 is its limit");
   return inferPairLoss<SmoothL1Op>(context, location, op.getOperands(), inferred);
 }
-Value SmoothL1Op::buildPerSampleAccuracy(OpBuilder &) { return {}; }
 
-Value MseOp::buildPerSample(OpBuilder &builder) {
+SampleMeasure MseOp::buildPerSample(OpBuilder &builder) {
   Value difference = builder.create<SubOp>(getLoc(), getPrediction(), getTarget(), PlaceAttr());
   Value square = builder.create<MulOp>(getLoc(), difference, difference, PlaceAttr());
-  return buildSampleMean(builder, getLoc(), square, 1);
+  return {buildSampleMean(builder, getLoc(), square, 1), {}};
 }
 
 LogicalResult MseOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
   return evaluatePairLoss(operands, results[0], [](double x, double y) { return (x - y) * (x - y); });
 }
 
-Value L1Op::buildPerSample(OpBuilder &builder) {
+SampleMeasure L1Op::buildPerSample(OpBuilder &builder) {
   Expression x(builder, getLoc(), getPrediction()), y(builder, getLoc(), getTarget());
-  return buildSampleMean(builder, getLoc(), (x - y).apply<AbsOp>(), 1);
+  return {buildSampleMean(builder, getLoc(), (x - y).apply<AbsOp>(), 1), {}};
 }
 
 LogicalResult L1Op::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
@@ -158,8 +122,8 @@ static double huberOf(double distance, double delta) {
   return distance <= delta ? distance * distance / 2 : delta * (distance - delta / 2);
 }
 
-Value HuberOp::buildPerSample(OpBuilder &builder) {
-  return buildHuber(builder, getLoc(), getPrediction(), getTarget(), getDelta().convertToDouble(), 1);
+SampleMeasure HuberOp::buildPerSample(OpBuilder &builder) {
+  return {buildHuber(builder, getLoc(), getPrediction(), getTarget(), getDelta().convertToDouble(), 1), {}};
 }
 
 LogicalResult HuberOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
@@ -168,9 +132,9 @@ LogicalResult HuberOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<H
   return evaluatePairLoss(operands, results[0], [&](double x, double y) { return huberOf(x - y, delta); });
 }
 
-Value SmoothL1Op::buildPerSample(OpBuilder &builder) {
+SampleMeasure SmoothL1Op::buildPerSample(OpBuilder &builder) {
   double beta = getBeta().convertToDouble();
-  return buildHuber(builder, getLoc(), getPrediction(), getTarget(), beta, 1 / beta);
+  return {buildHuber(builder, getLoc(), getPrediction(), getTarget(), beta, 1 / beta), {}};
 }
 
 LogicalResult SmoothL1Op::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
@@ -179,9 +143,9 @@ LogicalResult SmoothL1Op::evaluate(ArrayRef<HostTensor> operands, MutableArrayRe
   return evaluatePairLoss(operands, results[0], [&](double x, double y) { return huberOf(x - y, beta) / beta; });
 }
 
-Value BceWithLogitsOp::buildPerSample(OpBuilder &builder) {
+SampleMeasure BceWithLogitsOp::buildPerSample(OpBuilder &builder) {
   Expression x(builder, getLoc(), getPrediction()), y(builder, getLoc(), getTarget());
-  return buildSampleMean(builder, getLoc(), x.apply<SoftplusOp>() - x * y, 1);
+  return {buildSampleMean(builder, getLoc(), x.apply<SoftplusOp>() - x * y, 1), {}};
 }
 
 LogicalResult BceWithLogitsOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
@@ -194,10 +158,10 @@ LogicalResult BceWithLogitsOp::evaluate(ArrayRef<HostTensor> operands, MutableAr
 /// 0 · log 0 is 0: the smallest float keeps the logarithm finite.
 constexpr double smallestProbability = 1e-37;
 
-Value KlDivOp::buildPerSample(OpBuilder &builder) {
+SampleMeasure KlDivOp::buildPerSample(OpBuilder &builder) {
   Expression x(builder, getLoc(), getPrediction()), y(builder, getLoc(), getTarget());
   Expression logarithm = y.apply<ClipOp>(builder.getF64FloatAttr(smallestProbability), FloatAttr()).apply<LogOp>();
-  return buildSampleMean(builder, getLoc(), y * (logarithm - x), 1);
+  return {buildSampleMean(builder, getLoc(), y * (logarithm - x), 1), {}};
 }
 
 LogicalResult KlDivOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
@@ -206,48 +170,161 @@ LogicalResult KlDivOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<H
                           [](double x, double y) { return y * (std::log(std::max(y, smallestProbability)) - x); });
 }
 
-//===- NllOp -----------------------------------------------------------------------------------------------------===//
+//===- Losses of classes -----------------------------------------------------------------------------------------===//
+
+/// Prediction […, classes] with at least one dimension of samples in front, target […] of integers, weight [classes].
+template <typename Op>
+static LogicalResult inferClassLoss(MLIRContext *context, std::optional<Location> location, typename Op::Adaptor op,
+                                    SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  auto prediction = tensorOf(op.getPrediction()), target = tensorOf(op.getTarget());
+  if (prediction.getRank() < 2 || !isa<FloatType>(prediction.getElementType()) ||
+      !isa<IntegerType>(target.getElementType()) || !mayBeEqual(prediction.getShape().drop_back(), target.getShape()))
+    return reject<Op>(location, "has prediction ", prediction, " and target ", target,
+                      ", expected [samples, …, classes] and integers of shape [samples, …]");
+  if (op.getWeight()) {
+    auto weight = tensorOf(op.getWeight());
+    if (weight.getRank() != 1 || !mayBeEqual(weight.getDimSize(0), prediction.getShape().back()) ||
+        weight.getElementType() != prediction.getElementType())
+      return reject<Op>(location, "has prediction ", prediction, " and weight ", weight,
+                        ", expected a weight for each of the ", prediction.getShape().back(), " classes");
+  }
+  inferred.push_back(RankedTensorType::get({}, prediction.getElementType()));
+  return success();
+}
+
+namespace {
+/// The positions of a loss of classes: what each is asked for and how much it counts.
+struct Positions {
+  Value target;  ///< a class for each, 0 where it is ignored
+  Value counted; ///< 1, or 0 where the position is ignored; null where every one counts
+};
+} // namespace
+
+static Positions buildPositions(OpBuilder &builder, Location loc, Value target, Type element,
+                                std::optional<int64_t> ignoreIndex) {
+  if (!ignoreIndex)
+    return {target, {}};
+  auto scalar = RankedTensorType::get({}, tensorOf(target).getElementType());
+  Value isCounted = builder.create<CompareOp>(loc, target, buildFilled(builder, loc, scalar, double(*ignoreIndex)),
+                                              builder.getStringAttr("ne"), PlaceAttr());
+  Value inside = builder.create<SelectOp>(loc, isCounted, target, buildFilled(builder, loc, scalar, 0), PlaceAttr());
+  return {inside, builder.create<CastOp>(loc, isCounted, TypeAttr::get(element), PlaceAttr())};
+}
+
+/// Σ c · ((1 - s) · w[y] · -log p[y] + s / classes · Σ w · -log p) over Σ c · w[y], with c whether a position counts
+/// and s the smoothing; a mean over all positions where nothing is weighed.
+static SampleMeasure buildClassLoss(OpBuilder &builder, Location loc, Value logProbabilities, Value target,
+                                    Value weight, std::optional<int64_t> ignoreIndex, double smoothing) {
+  auto type = tensorOf(logProbabilities);
+  int64_t classes = type.getShape().back();
+  auto [inside, counted] = buildPositions(builder, loc, target, type.getElementType(), ignoreIndex);
+  Value count = counted;
+  if (weight) {
+    Value table = buildReshape(builder, loc, weight, {classes, 1});
+    Value own = buildReshape(builder, loc, builder.create<EmbeddingOp>(loc, table, inside, PlaceAttr()),
+                             tensorOf(inside).getShape());
+    count = counted ? Value(builder.create<MulOp>(loc, own, counted, PlaceAttr())) : own;
+  }
+  auto times = [&](Expression value, Value factor) {
+    return factor ? value * Expression(builder, loc, factor) : value;
+  };
+  Expression loss(builder, loc, builder.create<PickOp>(loc, logProbabilities, inside, PlaceAttr()));
+  loss = times(loss, count);
+  if (smoothing > 0) {
+    const int64_t last[] = {type.getRank() - 1};
+    Expression all = times(Expression(builder, loc, logProbabilities), weight);
+    Expression sum(builder, loc, builder.create<ReduceSumOp>(loc, all.value(), last, /*keep=*/false, PlaceAttr()));
+    loss = loss * (1 - smoothing) + times(sum, counted) * (smoothing / double(classes));
+  }
+  if (!count)
+    return {buildSampleMean(builder, loc, loss, -1), {}};
+  return {buildScale(builder, loc, buildSampleSum(builder, loc, loss), -1), buildSampleSum(builder, loc, count)};
+}
+
+static SampleMeasure buildAccuracy(OpBuilder &builder, Location loc, Value scores, Value target,
+                                   std::optional<int64_t> ignoreIndex) {
+  auto [inside, counted] = buildPositions(builder, loc, target, tensorOf(scores).getElementType(), ignoreIndex);
+  Value correct = builder.create<CorrectOp>(loc, scores, inside, PlaceAttr());
+  if (!counted)
+    return {buildSampleMean(builder, loc, correct, 1), {}};
+  correct = builder.create<MulOp>(loc, correct, counted, PlaceAttr());
+  return {buildSampleSum(builder, loc, correct), buildSampleSum(builder, loc, counted)};
+}
+
+/// The same formula, from `logProbability(row, class)`.
+template <typename LogProbability>
+static LogicalResult evaluateClassLoss(Operation *op, ArrayRef<HostTensor> operands, HostTensor &result,
+                                       std::optional<int64_t> ignoreIndex, double smoothing,
+                                       LogProbability logProbability) {
+  const HostTensor &prediction = operands[0], &target = operands[1];
+  int64_t classes = rowSize(prediction), rows = numRows(prediction);
+  auto weightOf = [&](int64_t index) { return operands.size() > 2 ? operands[2].data[size_t(index)] : 1.0; };
+  double sum = 0, count = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    double index = target.data[size_t(row)];
+    if (ignoreIndex && index == double(*ignoreIndex))
+      continue;
+    if (index < 0 || index >= double(classes))
+      return op->emitOpError() << "found class " << index << " at place " << row << ", expected 0 to " << classes - 1;
+    auto scores = ArrayRef<double>(prediction.data).slice(size_t(row * classes), size_t(classes));
+    double own = weightOf(int64_t(index));
+    sum -= (1 - smoothing) * own * logProbability(scores, int64_t(index));
+    for (int64_t other = 0; smoothing > 0 && other < classes; ++other)
+      sum -= smoothing / double(classes) * weightOf(other) * logProbability(scores, other);
+    count += own;
+  }
+  result.data[0] = count == 0 ? 0 : sum / count;
+  return success();
+}
 
 LogicalResult NllOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                       SmallVectorImpl<Type> &inferred) {
-  return inferClassLoss<NllOp>(context, location, op.getOperands(), inferred);
+  return inferClassLoss<NllOp>(context, location, op, inferred);
 }
 
-Value NllOp::buildPerSample(OpBuilder &builder) { return buildNll(builder, getLoc(), getPrediction(), getTarget()); }
+SampleMeasure NllOp::buildPerSample(OpBuilder &builder) {
+  return buildClassLoss(builder, getLoc(), getPrediction(), getTarget(), getWeight(), getIgnoreIndex(), 0);
+}
 
-Value NllOp::buildPerSampleAccuracy(OpBuilder &builder) {
-  return buildAccuracy(builder, getLoc(), getPrediction(), getTarget());
+SampleMeasure NllOp::buildPerSampleAccuracy(OpBuilder &builder) {
+  return buildAccuracy(builder, getLoc(), getPrediction(), getTarget(), getIgnoreIndex());
 }
 
 LogicalResult NllOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
-  return evaluateClassLoss(*this, operands[0], operands[1], results[0],
-                           [](ArrayRef<double> row, int64_t index) { return row[index]; });
+  return evaluateClassLoss(*this, operands, results[0], getIgnoreIndex(), 0,
+                           [](ArrayRef<double> row, int64_t index) { return row[size_t(index)]; });
 }
-
-//===- CrossEntropyOp --------------------------------------------------------------------------------------------===//
 
 LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                                SmallVectorImpl<Type> &inferred) {
-  return inferClassLoss<CrossEntropyOp>(context, location, op.getOperands(), inferred);
+  double smoothing = op.getLabelSmoothing().convertToDouble();
+  if (!(smoothing >= 0 && smoothing <= 1))
+    return reject<CrossEntropyOp>(location, "has label_smoothing ", op.getLabelSmoothingAttr(),
+                                  ", expected a number from 0 to 1");
+  return inferClassLoss<CrossEntropyOp>(context, location, op, inferred);
 }
 
-Value CrossEntropyOp::buildPerSample(OpBuilder &builder) {
+SampleMeasure CrossEntropyOp::buildPerSample(OpBuilder &builder) {
   Value logProbabilities = builder.create<LogSoftmaxOp>(getLoc(), getPrediction(), PlaceAttr());
-  return buildNll(builder, getLoc(), logProbabilities, getTarget());
+  return buildClassLoss(builder, getLoc(), logProbabilities, getTarget(), getWeight(), getIgnoreIndex(),
+                        getLabelSmoothing().convertToDouble());
 }
 
-Value CrossEntropyOp::buildPerSampleAccuracy(OpBuilder &builder) {
-  return buildAccuracy(builder, getLoc(), getPrediction(), getTarget());
+SampleMeasure CrossEntropyOp::buildPerSampleAccuracy(OpBuilder &builder) {
+  return buildAccuracy(builder, getLoc(), getPrediction(), getTarget(), getIgnoreIndex());
 }
 
 LogicalResult CrossEntropyOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                        const RunScalars &) {
-  return evaluateClassLoss(*this, operands[0], operands[1], results[0], [](ArrayRef<double> row, int64_t index) {
-    double largest = *llvm::max_element(row), sum = 0;
-    for (double score : row)
-      sum += std::exp(score - largest);
-    return row[index] - largest - std::log(sum);
-  });
+  return evaluateClassLoss(*this, operands, results[0], getIgnoreIndex(), getLabelSmoothing().convertToDouble(),
+                           [](ArrayRef<double> row, int64_t index) {
+                             double largest = *llvm::max_element(row), sum = 0;
+                             for (double score : row)
+                               sum += std::exp(score - largest);
+                             return row[size_t(index)] - largest - std::log(sum);
+                           });
 }
 
 //===- Definitions -----------------------------------------------------------------------------------------------===//

@@ -2,8 +2,10 @@
 // Softmax and layer norm: ops that look at the whole last dimension of each row.
 #include "ir/NormalizationOps.h"
 #include "ir/Expression.h"
+#include "ir/GradientBuilding.h"
 #include "ir/HostTensorAccess.h"
 #include "ir/MathOps.h"
+#include "ir/PartsGradient.h"
 #include "ir/ReductionSupport.h"
 #include "ir/ShapeOps.h"
 #include "ir/ShardingRules.h"
@@ -252,16 +254,23 @@ Gradients LogSoftmaxGradOp::buildGradients(OpBuilder &builder, ValueRange grads)
 
 //===- LayerNormOp -----------------------------------------------------------------------------------------------===//
 
-/// Weight and bias have one element for each of the input's last dimension.
+/// The first of the dimensions that are normalized together; nothing where the axis is none of the input's.
+static std::optional<int64_t> firstNormalized(IntegerAttr axis, RankedTensorType input) {
+  int64_t first = axis ? axis.getInt() : -1, rank = input.getRank();
+  first = first < 0 ? first + rank : first;
+  return first >= 0 && first < rank ? std::optional<int64_t>(first) : std::nullopt;
+}
+
+/// Weight and bias have the sizes of the input's dimensions from `first` on.
 template <typename Op>
 static LogicalResult checkRowParameter(std::optional<Location> location, StringRef name, RankedTensorType parameter,
-                                       RankedTensorType input) {
-  bool isGood = input.getRank() >= 1 && parameter.getRank() == 1 &&
-                mayBeEqual(parameter.getDimSize(0), input.getShape().back()) &&
+                                       RankedTensorType input, int64_t first) {
+  bool isGood = mayBeEqual(parameter.getShape(), input.getShape().drop_front(size_t(first))) &&
                 parameter.getElementType() == input.getElementType();
   return isGood ? success()
                 : reject<Op>(location, "has ", name, " ", parameter, " for input ", input,
-                             ", expected one element for each of the input's last dimension");
+                             ", expected one element for each of the input's ",
+                             first + 1 == input.getRank() ? "last dimension" : "dimensions that are normalized");
 }
 
 LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
@@ -269,11 +278,30 @@ LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *context, std::optional<
   if (deferInference(context, op.getOperands(), 1, inferred))
     return success();
   auto input = tensorOf(op.getInput());
-  if (failed(checkRowParameter<LayerNormOp>(location, "weight", tensorOf(op.getWeight()), input)) ||
-      failed(checkRowParameter<LayerNormOp>(location, "bias", tensorOf(op.getBias()), input)))
+  std::optional<int64_t> first = firstNormalized(op.getAxisAttr(), input);
+  if (!first)
+    return reject<LayerNormOp>(location, "has input ", input, " and axis ", op.getAxisAttr(),
+                               ", expected one of its dimensions");
+  if (failed(checkRowParameter<LayerNormOp>(location, "weight", tensorOf(op.getWeight()), input, *first)) ||
+      failed(checkRowParameter<LayerNormOp>(location, "bias", tensorOf(op.getBias()), input, *first)))
     return failure();
   inferred.push_back(input);
   return success();
+}
+
+/// Several dimensions are normalized as one.
+SmallVector<Value> LayerNormOp::decompose(OpBuilder &builder) {
+  auto input = tensorOf(getInput());
+  int64_t first = *firstNormalized(getAxisAttr(), input);
+  if (first + 1 == input.getRank() && !getAxisAttr())
+    return {};
+  int64_t size = tensorOf(getWeight()).getNumElements();
+  SmallVector<int64_t> rows(input.getShape().take_front(size_t(first)));
+  rows.push_back(size);
+  Value normal = builder.create<LayerNormOp>(
+      getLoc(), buildReshape(builder, getLoc(), getInput(), rows), buildReshape(builder, getLoc(), getWeight(), {size}),
+      buildReshape(builder, getLoc(), getBias(), {size}), getEpsilonAttr(), PlaceAttr());
+  return {buildReshape(builder, getLoc(), normal, input.getShape())};
 }
 
 Gradients LayerNormOp::buildGradients(OpBuilder &builder, ValueRange grads) {
@@ -281,7 +309,9 @@ Gradients LayerNormOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   return SmallVector<Value>(op->getResults());
 }
 
-ShardingRule LayerNormOp::getShardingRule() { return leadingRule(*this, tensorOf(getInput()).getRank() - 1, {0}, {0}); }
+ShardingRule LayerNormOp::getShardingRule() {
+  return leadingRule(*this, *firstNormalized(getAxisAttr(), tensorOf(getInput())), {0}, {0});
+}
 OpCost LayerNormOp::getCost() { return costPerElement(*this, 8); }
 
 /// Mean, and 1/√(variance + ε), of a row.
@@ -296,8 +326,8 @@ static std::pair<double, double> momentsOf(ArrayRef<double> row, double epsilon)
 
 LogicalResult LayerNormOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                     const RunScalars &) {
-  int64_t size = rowSize(operands[0]);
-  for (int64_t row = 0; row < numRows(operands[0]); ++row) {
+  int64_t size = operands[1].numElements(), rows = size == 0 ? 0 : operands[0].numElements() / size;
+  for (int64_t row = 0; row < rows; ++row) {
     auto in = ArrayRef<double>(operands[0].data).slice(row * size, size);
     auto [mean, inverse] = momentsOf(in, getEpsilon().convertToDouble());
     for (int64_t i = 0; i < size; ++i)
@@ -315,7 +345,9 @@ LogicalResult LayerNormGradOp::inferReturnTypes(MLIRContext *context, std::optio
   auto grad = tensorOf(op.getGrad()), input = tensorOf(op.getInput()), weight = tensorOf(op.getWeight());
   if (!mayBeEqual(grad.getShape(), input.getShape()))
     return reject<LayerNormGradOp>(location, "has gradient ", grad, " for input ", input, ", expected equal types");
-  if (failed(checkRowParameter<LayerNormGradOp>(location, "weight", weight, input)))
+  if (input.getRank() < 1)
+    return reject<LayerNormGradOp>(location, "has input ", input, ", expected at least one dimension");
+  if (failed(checkRowParameter<LayerNormGradOp>(location, "weight", weight, input, input.getRank() - 1)))
     return failure();
   inferred.append({input, weight, weight});
   return success();
@@ -326,6 +358,26 @@ ShardingRule LayerNormGradOp::getShardingRule() {
   return leadingRule(*this, tensorOf(getInput()).getRank() - 1, {0, 1}, {0});
 }
 OpCost LayerNormGradOp::getCost() { return costPerElement(*this, 16); }
+
+/// The same formula from ops that have gradients.
+Gradients LayerNormGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  return differentiateParts(builder, *this, grads, [&](OpBuilder &parts) -> SmallVector<Value> {
+    Location loc = getLoc();
+    int64_t last = tensorOf(getInput()).getRank() - 1;
+    double size = double(tensorOf(getWeight()).getNumElements());
+    SmallVector<int64_t> rows = llvm::to_vector(llvm::seq<int64_t>(0, last));
+    auto sum = [&](Value value, ArrayRef<int64_t> dims, bool keeps) {
+      return Expression(parts, loc, parts.create<ReduceSumOp>(loc, value, dims, keeps, PlaceAttr()));
+    };
+    auto mean = [&](Expression value) { return sum(value, {last}, /*keeps=*/true) / size; };
+    auto overRows = [&](Expression value) { return rows.empty() ? value : sum(value, rows, /*keeps=*/false); };
+    Expression x(parts, loc, getInput()), dy(parts, loc, getGrad()), w(parts, loc, getWeight());
+    Expression centred = x - mean(x);
+    Expression inverse = (mean(centred * centred) + getEpsilon().convertToDouble()).apply<RsqrtOp>();
+    Expression normal = centred * inverse, h = dy * w;
+    return {(h - mean(h) - normal * mean(h * normal)) * inverse, overRows(dy * normal), overRows(dy)};
+  });
+}
 
 /// With x̂ the normalised row and h = dy · weight: dx = (h - mean(h) - x̂ · mean(h · x̂)) / √(variance + ε).
 LogicalResult LayerNormGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,

@@ -33,13 +33,20 @@ def DG_LogSoftmaxGradOp : DG_Op<"log_softmax_grad", (ins DG_Tensor:$grad, DG_Ten
   let summary = "dy - exp(y) · Σ dy";
   let description = [{Example: `%dx = dg.log_softmax_grad %dy, %y`.}];
 }
-def DG_LayerNormOp : DG_Op<"layer_norm", (ins DG_Tensor:$input, DG_Tensor:$weight, DG_Tensor:$bias, DefaultValuedAttr<F64Attr, "1.0e-5">:$epsilon),
-    (outs DG_Tensor:$result), [Gradient, Sharded, Cost]> {
-  let summary = "(x - mean) / √(variance + ε) · weight + bias over the last dimension";
-  let description = [{Example: `%n = dg.layer_norm %x, %w, %b`.}];
+def DG_LayerNormOp : DG_Op<"layer_norm", (ins DG_Tensor:$input, DG_Tensor:$weight, DG_Tensor:$bias, DefaultValuedAttr<F64Attr, "1.0e-5">:$epsilon,
+      OptionalAttr<I64Attr>:$axis), (outs DG_Tensor:$result), [Gradient, Sharded, Cost, Composite]> {
+  let summary = "(x - mean) / √(variance + ε) · weight + bias over the last dimension, or over all from `axis` on";
+  let builders = [OpBuilder<(ins "mlir::Value":$input, "mlir::Value":$weight, "mlir::Value":$bias, "mlir::FloatAttr":$epsilon,
+      "::dg::ir::PlaceAttr":$place), [{
+    build($_builder, $_state, input, weight, bias, epsilon, mlir::IntegerAttr(), place);
+  }]>];
+  let description = [{
+    Weight and bias have the sizes of the dimensions that are normalized together.
+    Examples: `%n = dg.layer_norm %x, %w, %b`, `%n = dg.layer_norm %x, %w, %b {axis = 1 : i64}`.
+  }];
 }
 def DG_LayerNormGradOp : DG_Op<"layer_norm_grad", (ins DG_Tensor:$grad, DG_Tensor:$input, DG_Tensor:$weight, DefaultValuedAttr<F64Attr, "1.0e-5">:$epsilon),
-    (outs DG_Tensor:$input_grad, DG_Tensor:$weight_grad, DG_Tensor:$bias_grad), [Sharded, Cost]> {
+    (outs DG_Tensor:$input_grad, DG_Tensor:$weight_grad, DG_Tensor:$bias_grad), [Gradient, Sharded, Cost]> {
   let summary = "The gradients of layer_norm at input, weight and bias";
   let description = [{Example: `%dx, %dw, %db = dg.layer_norm_grad %dy, %x, %w`.}];
 }

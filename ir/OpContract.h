@@ -7,6 +7,7 @@
 #include "llvm/ADT/SmallVector.h"
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace dg::ir {
@@ -52,11 +53,20 @@ struct HostTensor {
   }
 };
 
+/// A mean over samples, sample by sample. The whole is Σ value / Σ count, where a sample without count counts 1.
+struct SampleMeasure {
+  mlir::Value value; ///< [samples]; null: there is no such measure
+  mlir::Value count; ///< [samples]: by positions that are not ignored, and weights of classes; may be null
+};
+
 /// What a training form may need to know of the samples of its micro-batch, and what it leaves behind.
 struct TrainingScope {
   mlir::Value share;        ///< [rows]: the part of each row in the micro-batch; 0 for padding, together 1
   mlir::Value total;        ///< scalar: the part of the micro-batch in the step; 0 where it has no sample
   mlir::Value inverseCount; ///< scalar: 1 / samples of the micro-batch
+  /// [rows], i64: the number of each row's sample in the step, whatever rank and micro-batch it was dealt to. An input
+  /// of the graph from the first call on.
+  std::function<mlir::Value()> sampleIndex;
 
   /// state += rate · (Σ over the step's micro-batches of `observed` - state).
   struct Update {
@@ -71,6 +81,7 @@ struct TrainingScope {
 struct RunScalars {
   double lr = 0;
   int64_t step = 1;
+  uint64_t seed = 0;
 };
 
 } // namespace dg::ir

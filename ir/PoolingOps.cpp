@@ -2,12 +2,16 @@
 // Pooling over windows of [n, c, …]. The two-dimensional max pool without padding is an op of its own, with a kernel of
 // its own; the general one becomes it where it can.
 #include "ir/PoolingOps.h"
+#include "ir/Expression.h"
+#include "ir/GatherOps.h"
 #include "ir/GradientBuilding.h"
+#include "ir/MathOps.h"
 #include "ir/ShapeOps.h"
 #include "ir/ShardingRules.h"
 #include "ir/TypeInference.h"
 #include "ir/Windows.h"
 
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -106,6 +110,29 @@ LogicalResult MaxPool2dGradOp::inferReturnTypes(MLIRContext *context, std::optio
                                    RankedTensorType::get(*shape, input.getElementType()));
   inferred.push_back(input);
   return success();
+}
+
+/// The elements of `value` at the places that max_pool_indices found: what max_pool does, with another's choice. It is
+/// the derivative of max_pool's gradient, which is linear in what it hands out and does not change with the input.
+static Value buildPicked(OpBuilder &builder, Location loc, Value value, Value indices) {
+  auto flat = [&](Value image) {
+    ArrayRef<int64_t> shape = tensorOf(image).getShape();
+    int64_t places = 1;
+    for (int64_t size : shape.drop_front(2))
+      places *= size;
+    return buildReshape(builder, loc, image, {shape[0], shape[1], places});
+  };
+  Value picked =
+      builder.create<GatherElementsOp>(loc, flat(value), flat(indices), builder.getI64IntegerAttr(2), PlaceAttr());
+  return buildReshape(builder, loc, picked, tensorOf(indices).getShape());
+}
+
+FailureOr<SmallVector<Value>> MaxPool2dGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  auto none = builder.getDenseI64ArrayAttr({});
+  Value indices = builder.create<MaxPoolIndicesOp>(getLoc(), getInput(), getKernelAttr(), getStridesAttr(), none, none,
+                                                   UnitAttr(), PlaceAttr());
+  return SmallVector<Value>{buildPicked(builder, getLoc(), grads[0], indices),
+                            buildZeros(builder, getLoc(), getInput())};
 }
 
 ShardingRule MaxPool2dGradOp::getShardingRule() { return leadingRule(*this, 2, {0, 1}, {0}); }
@@ -269,6 +296,13 @@ LogicalResult MaxPoolGradOp::inferReturnTypes(MLIRContext *context, std::optiona
   return inferPoolGrad<MaxPoolGradOp>(location, op, tensorOf(op.getGrad()), tensorOf(op.getInput()), inferred);
 }
 
+FailureOr<SmallVector<Value>> MaxPoolGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  Value indices = builder.create<MaxPoolIndicesOp>(getLoc(), getInput(), getKernelAttr(), getStridesAttr(),
+                                                   getPaddingAttr(), getDilationAttr(), getCeilAttr(), PlaceAttr());
+  return SmallVector<Value>{buildPicked(builder, getLoc(), grads[0], indices),
+                            buildZeros(builder, getLoc(), getInput())};
+}
+
 ShardingRule MaxPoolGradOp::getShardingRule() { return leadingRule(*this, 2, {0, 1}, {0}); }
 OpCost MaxPoolGradOp::getCost() { return poolCost(*this, getGrad()); }
 
@@ -368,6 +402,44 @@ LogicalResult AvgPoolGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArra
   forEachPoolTap(windowsOf(*this), in, out, [&](int64_t from, int64_t to) {
     results[0].data[to] += operands[0].data[from] / divisors[size_t(from) % divisors.size()];
   });
+  return success();
+}
+
+//===- LpPoolOp --------------------------------------------------------------------------------------------------===//
+
+LogicalResult LpPoolOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                         SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  if (int64_t(op.getP()) < 1)
+    return reject<LpPoolOp>(location, "has p = ", int64_t(op.getP()), ", expected at least 1");
+  auto type = inferPool<LpPoolOp>(location, op, tensorOf(op.getInput()));
+  if (failed(type))
+    return failure();
+  inferred.push_back(*type);
+  return success();
+}
+
+/// A sum of powers, and its root. The largest element cannot be divided out first, so p stays what a float can hold.
+SmallVector<Value> LpPoolOp::decompose(OpBuilder &builder) {
+  Expression x(builder, getLoc(), getInput());
+  double p = double(getP());
+  Expression powers = p == 1 ? x.apply<AbsOp>() : p == 2 ? x * x : x.apply<AbsOp>().with<PowOp>(x.number(p));
+  Expression sum(builder, getLoc(),
+                 builder.create<AvgPoolOp>(getLoc(), powers.value(), getKernelAttr(), getStridesAttr(),
+                                           getPaddingAttr(), getDilationAttr(), getCeilAttr(), UnitAttr(),
+                                           builder.getUnitAttr(), PlaceAttr()));
+  return {p == 1 ? sum : p == 2 ? sum.apply<SqrtOp>() : sum.with<PowOp>(sum.number(1 / p))};
+}
+
+LogicalResult LpPoolOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                 const RunScalars &) {
+  double p = double(getP());
+  forEachPoolTap(windowsOf(*this), operands[0].shape, results[0].shape, [&](int64_t to, int64_t from) {
+    results[0].data[size_t(to)] += std::pow(std::abs(operands[0].data[size_t(from)]), p);
+  });
+  for (double &sum : results[0].data)
+    sum = std::pow(sum, 1 / p);
   return success();
 }
 

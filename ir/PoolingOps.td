@@ -11,7 +11,7 @@ def DG_MaxPool2dOp : DG_Op<"max_pool2d", (ins DG_Tensor:$input, DenseI64ArrayAtt
   let description = [{Example: `%p = dg.max_pool2d %x {kernel = array<i64: 2, 2>}`.}];
 }
 def DG_MaxPool2dGradOp : DG_Op<"max_pool2d_grad", (ins DG_Tensor:$grad, DG_Tensor:$input, DenseI64ArrayAttr:$kernel, OptionalAttr<DenseI64ArrayAttr>:$strides),
-    (outs DG_Tensor:$result), [Sharded, Cost]> {
+    (outs DG_Tensor:$result), [Gradient, Sharded, Cost]> {
   let summary = "The gradient of max_pool2d: it goes to the first largest element of each window";
   let description = [{Example: `%dx = dg.max_pool2d_grad %dy, %x {kernel = array<i64: 2, 2>}`.}];
 }
@@ -30,7 +30,7 @@ def DG_MaxPoolIndicesOp : DG_Pool<"max_pool_indices", (ins DG_Tensor:$input)> {
   let summary = "Where max_pool finds its elements: the row-major place in the image of the channel, an i64";
   let description = [{The first of equal ones. Example: `%i = dg.max_pool_indices %x {kernel = array<i64: 2, 2>}`.}];
 }
-def DG_MaxPoolGradOp : DG_Pool<"max_pool_grad", (ins DG_Tensor:$grad, DG_Tensor:$input)> {
+def DG_MaxPoolGradOp : DG_Pool<"max_pool_grad", (ins DG_Tensor:$grad, DG_Tensor:$input), (ins), [Gradient]> {
   let summary = "The gradient of max_pool: it goes to the first largest element of each window";
   let description = [{Example: `%dx = dg.max_pool_grad %dy, %x {kernel = array<i64: 2, 2>}`.}];
 }
@@ -45,6 +45,12 @@ def DG_AvgPoolGradOp : DG_Pool<"avg_pool_grad", (ins DG_Tensor:$grad, DenseI64Ar
     [Gradient]> {
   let summary = "The gradient of avg_pool; `input_size` are the sizes of its input's places";
   let description = [{Example: `%dx = dg.avg_pool_grad %dy {input_size = array<i64: 8, 8>, kernel = array<i64: 2, 2>}`.}];
+}
+def DG_LpPoolOp : DG_Op<"lp_pool", (ins DG_Tensor:$input, DenseI64ArrayAttr:$kernel, OptionalAttr<DenseI64ArrayAttr>:$strides,
+      DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$padding, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$dilation, UnitAttr:$ceil,
+      DefaultValuedAttr<I64Attr, "2">:$p), (outs DG_Tensor:$result), [Composite]> {
+  let summary = "(Σ |x|^p)^(1/p) of each window";
+  let description = [{Example: `%p = dg.lp_pool %x {kernel = array<i64: 2, 2>, p = 3}`.}];
 }
 class DG_GlobalPool<string mnemonic> : DG_Op<mnemonic, (ins DG_Tensor:$input), (outs DG_Tensor:$result), [Composite]>;
 def DG_GlobalAvgPoolOp : DG_GlobalPool<"global_avg_pool"> {

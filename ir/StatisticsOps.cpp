@@ -7,6 +7,7 @@
 #include "ir/GraphOps.h"
 #include "ir/HostTensorAccess.h"
 #include "ir/MathOps.h"
+#include "ir/PartsGradient.h"
 #include "ir/ShapeOps.h"
 #include "ir/ShardingRules.h"
 #include "ir/TypeInference.h"
@@ -171,6 +172,15 @@ LogicalResult NormalizeSumsOp::inferReturnTypes(MLIRContext *context, std::optio
                                    ", expected equal shapes, and a mean with the input's sizes, or 1");
   inferred.assign(2, mean);
   return success();
+}
+
+/// The same sums from ops that have gradients.
+Gradients NormalizeSumsOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  return differentiateParts(builder, *this, grads, [&](OpBuilder &parts) -> SmallVector<Value> {
+    Expression dy(parts, getLoc(), getGrad()), x(parts, getLoc(), getInput()), mean(parts, getLoc(), getMean());
+    auto sum = [&](Value value) { return sumToShape(parts, getLoc(), value, tensorOf(getMean())); };
+    return {sum(dy), sum(dy * (x - mean))};
+  });
 }
 
 ShardingRule NormalizeSumsOp::getShardingRule() { return summingRule(*this, getInput()); }

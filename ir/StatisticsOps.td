@@ -23,7 +23,7 @@ def DG_NormalizeOp : DG_Op<"normalize", (ins DG_Tensor:$input, DG_Tensor:$mean, 
   }];
 }
 def DG_NormalizeSumsOp : DG_Op<"normalize_sums", (ins DG_Tensor:$grad, DG_Tensor:$input, DG_Tensor:$mean), (outs DG_Tensor:$first, DG_Tensor:$second),
-    [Sharded, Cost]> {
+    [Gradient, Sharded, Cost]> {
   let summary = "Σ dy and Σ dy (x - mean) where the mean is repeated: the gradients of normalize at bias and scale";
   let description = [{Example: `%db, %ds = dg.normalize_sums %dy, %x, %m`.}];
 }

@@ -25,9 +25,13 @@ struct AddLossPass : impl::AddLossBase<AddLossPass> {
 private:
   LogicalResult addLoss(GraphOp graph) {
     ReturnOp end = graph.getReturn();
-    OperationName name("dg." + loss, &getContext());
+    auto [lossName, flags] = StringRef(loss).split(':');
+    OperationName name(("dg." + lossName).str(), &getContext());
     if (!name.isRegistered() || !name.hasInterface<LossOp>())
-      return graph.emitOpError() << "cannot have the loss '" << loss << "', expected one of: " << knownLosses();
+      return graph.emitOpError() << "cannot have the loss '" << lossName << "', expected one of: " << knownLosses();
+    FailureOr<NamedAttrList> attributes = parseFlags(graph, name, flags);
+    if (failed(attributes))
+      return failure();
     if (end.getNumOperands() == 0)
       return end.emitOpError("has no results, expected a prediction first");
     for (Attribute input : graph.getInputNames())
@@ -42,7 +46,7 @@ private:
     candidates.push_back(type);
     for (Type target : candidates) {
       bool isLast = target == candidates.back();
-      FailureOr<Value> made = makeLoss(builder, name, prediction, target, graph, isLast);
+      FailureOr<Value> made = makeLoss(builder, name, *attributes, prediction, target, graph, isLast);
       if (failed(made) && isLast)
         return failure();
       if (failed(made))
@@ -54,13 +58,51 @@ private:
     return failure();
   }
 
+  /// `label_smoothing=0.1,ignore_index=-100`: attributes of the op, whole numbers or others as it asks for them.
+  FailureOr<NamedAttrList> parseFlags(GraphOp graph, OperationName name, StringRef flags) {
+    NamedAttrList attributes;
+    Builder builder(&getContext());
+    SmallVector<StringRef> parts;
+    flags.split(parts, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    for (StringRef part : parts) {
+      auto [flag, value] = part.split('=');
+      int64_t whole = 0;
+      double number = 0;
+      NamedAttrList asWhole, asNumber;
+      if (!value.getAsInteger(10, whole))
+        asWhole.set(flag, builder.getI64IntegerAttr(whole));
+      if (!value.getAsDouble(number))
+        asNumber.set(flag, builder.getF64FloatAttr(number));
+      auto fits = [&](NamedAttrList &attribute) {
+        ScopedDiagnosticHandler silent(&getContext(), [](Diagnostic &) { return success(); });
+        bool isKnown = llvm::is_contained(name.getAttributeNames(), builder.getStringAttr(flag)) && flag != placeName;
+        return isKnown && !attribute.empty() &&
+               succeeded(name.verifyInherentAttrs(attribute, [&] { return graph.emitOpError(); }));
+      };
+      if (!fits(asWhole) && !fits(asNumber))
+        return graph.emitOpError() << "cannot have the loss '" << loss << "': found '" << part << "', expected "
+                                   << knownFlags(name);
+      attributes.append(fits(asWhole) ? asWhole : asNumber);
+    }
+    return attributes;
+  }
+
+  std::string knownFlags(OperationName name) {
+    SmallVector<std::string> flags;
+    for (StringAttr flag : name.getAttributeNames())
+      if (flag != placeName)
+        flags.push_back(flag.str() + "=NUMBER");
+    return flags.empty() ? (name.stripDialect() + " alone").str() : llvm::join(flags, ", ");
+  }
+
   /// The loss with targets of that type, which become the input y; says why not only where `explains`.
-  FailureOr<Value> makeLoss(OpBuilder &builder, OperationName name, Value prediction, Type target, GraphOp graph,
-                            bool explains) {
+  FailureOr<Value> makeLoss(OpBuilder &builder, OperationName name, const NamedAttrList &attributes, Value prediction,
+                            Type target, GraphOp graph, bool explains) {
     BlockArgument y = graph.getBody().front().addArgument(target, graph.getLoc());
     OperationState state(prediction.getLoc(), name);
     state.addOperands({prediction, y});
     state.addTypes(AnyType::get(&getContext()));
+    state.attributes = attributes;
     state.addAttribute(placeName,
                        PlaceAttr::get(&getContext(), builder.getStringAttr("loss"), -1, Phase::forward, -1, {}));
     Operation *op = builder.create(state);

@@ -20,7 +20,7 @@ def AddLoss : Pass<"dg-add-loss", "mlir::ModuleOp"> {
     The first result of @loss is the prediction. The targets are class numbers (i64, the prediction's shape without its last dimension) where
     the loss takes those, else a tensor like the prediction.
   }];
-  let options = [Option<"loss", "loss", "std::string", "\"\"", "Name of a loss op: mse, cross_entropy, nll, …">];
+  let options = [Option<"loss", "loss", "std::string", "\"\"", "A loss op and its attributes: mse, cross_entropy:label_smoothing=0.1,ignore_index=-100, …">];
 }
 
 def CheckMesh : Pass<"dg-check-mesh", "mlir::ModuleOp"> {

@@ -56,6 +56,11 @@ private:
     Value divisor = builder.create<AddOp>(loc, scope.total, smallest, PlaceAttr());
     scope.share = builder.create<DivOp>(loc, weights, divisor, PlaceAttr());
     scope.inverseCount = sum(builder.create<MulOp>(loc, scope.share, scope.share, PlaceAttr()));
+    scope.sampleIndex = [graph, numbers = Value(), rows = tensorOf(weights).getShape()]() mutable {
+      if (!numbers)
+        numbers = graph.addInput("sample_index", RankedTensorType::get(rows, IntegerType::get(graph.getContext(), 64)));
+      return numbers;
+    };
     return scope;
   }
 

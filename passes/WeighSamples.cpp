@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes a loss a weighted sum over samples. With the weights an input, padding, partial batches, micro-batches and
 // accumulation need no kernel of their own: whatever is added up is already the mean.
-#include "ir/ElementwiseOps.h"
+#include "ir/Expression.h"
 #include "ir/GraphOps.h"
 #include "ir/ShapeOps.h"
 #include "passes/PartsOf.h"
@@ -37,17 +37,16 @@ private:
     PartsOf parts(withLabel(getPlace(loss), ""));
     OpBuilder builder(loss->getContext(), &parts);
     builder.setInsertionPoint(loss);
-    Value perSample = loss.buildPerSample(builder);
-    auto type = tensorOf(perSample);
-    BlockArgument weights = graph.addInput("sample_weight", type);
-    Value weighted = weightedSum(builder, loss->getLoc(), perSample, weights);
+    SampleMeasure perSample = loss.buildPerSample(builder);
+    BlockArgument weights = graph.addInput("sample_weight", tensorOf(perSample.value));
+    Value weighted = weighed(builder, loss->getLoc(), perSample, weights);
     setPlace(weighted.getDefiningOp(), withLabel(getPlace(weighted.getDefiningOp()), "loss"));
 
     SmallVector<Value> results = {weighted};
     SmallVector<Attribute> names = {builder.getStringAttr("loss")};
     if (graph.getSymName() == "eval") {
-      if (Value accuracy = loss.buildPerSampleAccuracy(builder)) {
-        results.push_back(weightedSum(builder, loss->getLoc(), accuracy, weights));
+      if (SampleMeasure accuracy = loss.buildPerSampleAccuracy(builder); accuracy.value) {
+        results.push_back(weighed(builder, loss->getLoc(), accuracy, weights));
         names.push_back(builder.getStringAttr("accuracy"));
       }
     }
@@ -59,9 +58,19 @@ private:
     return success();
   }
 
-  static Value weightedSum(OpBuilder &builder, Location location, Value values, Value weights) {
-    Value weighted = builder.create<MulOp>(location, values, weights, PlaceAttr());
-    return builder.create<ReduceSumOp>(location, weighted, ArrayRef<int64_t>{0}, /*keep=*/false, PlaceAttr());
+  /// Σ w · value, which adds up over ranks and micro-batches. Where samples count differently: Σ w · Σ w · value / Σ w
+  /// · count, the mean of the micro-batch times its part in the step. What counts is summed over all ranks before
+  /// anything is divided by it; the smallest number keeps a micro-batch in which nothing counts from dividing by 0.
+  static Value weighed(OpBuilder &builder, Location location, SampleMeasure measure, Value weights) {
+    auto sum = [&](Value values) {
+      return Expression(
+          builder, location,
+          builder.create<ReduceSumOp>(location, values, ArrayRef<int64_t>{0}, /*keep=*/false, PlaceAttr()));
+    };
+    auto weightedSum = [&](Value values) { return sum(builder.create<MulOp>(location, values, weights, PlaceAttr())); };
+    if (!measure.count)
+      return weightedSum(measure.value);
+    return weightedSum(measure.value) * (sum(weights) / (weightedSum(measure.count) + 1e-30));
   }
 };
 

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// If, Loop and Scan. Shapes are static and values pure: both branches of an If are computed and one is chosen, and
-// loops whose trips are known are written out, so that gradients flow through them.
+// If, Loop and Scan as dg.if, dg.while and dg.scan. A loop whose body needs the number of the trip while compiling (a
+// slice, a shape) is written out.
 #include "ir/Elements.h"
 #include "ir/onnx/NodeTable.h"
+
+#include <numeric>
 
 using namespace mlir;
 
 namespace dg::ir::onnx_import {
 
-/// More would make a graph that nobody wants to compile.
+/// More trips, written out, would make a graph that nobody wants to compile.
 static constexpr int64_t maxTrips = 1024;
+/// More trips are not counted beforehand: exporters write 2^63-1 for a loop that ends by its condition.
+static constexpr int64_t maxCounted = 1 << 16;
 
 /// The truth of a value that is a constant.
 static std::optional<bool> truthOf(Value value) {
@@ -27,23 +31,31 @@ static Results branch(Node &node) {
     FailureOr<Results> chosen = node.subgraph(*isTrue ? "then_branch" : "else_branch", {});
     return failed(chosen) ? Results() : *chosen;
   }
-  FailureOr<Results> yes = node.subgraph("then_branch", {}), no = node.subgraph("else_branch", {});
-  if (failed(yes) || failed(no))
-    return {};
-  if (yes->size() != no->size()) {
-    node.reject() << "has branches with " << yes->size() << " and " << no->size() << " results";
-    return {};
-  }
-  Results results;
-  for (auto [a, b] : llvm::zip(*yes, *no)) {
-    if (a.getType() != b.getType()) {
-      node.reject() << "has branches with results of types " << a.getType() << " and " << b.getType()
-                    << ", expected equal ones where the condition is known only when the model runs";
+  Region branches[2];
+  Results returned[2];
+  for (size_t index : {0, 1}) {
+    Block &block = branches[index].emplaceBlock();
+    FailureOr<Results> results = node.subgraphIn(block, index == 0 ? "then_branch" : "else_branch", {});
+    if (failed(results))
       return {};
-    }
-    results.push_back(node.op("select", {node.reshape(condition, {}), a, b}));
+    returned[index] = *results;
+    OpBuilder end(node.context());
+    end.setInsertionPointToEnd(&block);
+    end.create<ReturnOp>(node.loc(), *results, ArrayAttr(), PlaceAttr());
   }
-  return results;
+  auto typesOf = [](ValueRange values) { return SmallVector<Type>(values.getTypes()); };
+  if (typesOf(returned[0]) != typesOf(returned[1])) {
+    auto error = node.reject();
+    error << "has branches with results of types ";
+    llvm::interleaveComma(typesOf(returned[0]), error);
+    error << " and ";
+    llvm::interleaveComma(typesOf(returned[1]), error);
+    error << ", expected equal ones where the condition is known only when the model runs";
+    return {};
+  }
+  SmallVector<Value> operands = {node.reshape(condition, {})};
+  llvm::append_range(operands, node.closeBodies({&branches[0], &branches[1]}));
+  return node.control("if", operands, {}, branches, unsigned(returned[0].size()));
 }
 
 /// Slices of equal shape side by side along a new dimension.
@@ -62,44 +74,66 @@ static Value stacked(Node &node, ArrayRef<Value> slices, int64_t axis) {
   return parts.size() == 1 ? parts[0] : node.op("concat", parts, {node.attr("dim", dim)});
 }
 
-static Results loop(Node &node) {
-  int64_t trips = maxTrips + 1;
-  if (node.hasInput(0)) {
-    auto given = node.neededInteger(0, "trip count");
-    if (!given)
-      return {};
-    trips = *given;
-  }
-  Type i1 = node.builder().getI1Type(), i64 = node.builder().getI64Type();
-  if (node.hasInput(1) && !node.neededConstant(1, "condition"))
-    return {};
-  Value condition = node.hasInput(1) ? node.input(1) : node.scalar(1, i1);
-  SmallVector<Value> carried = node.inputs(2);
-  size_t numStacked = node.numOutputs() < carried.size() ? 0 : node.numOutputs() - carried.size();
-  SmallVector<SmallVector<Value>> slices(numStacked);
-  for (int64_t trip = 0; trip < trips; ++trip) {
+namespace {
+/// What a Loop node says.
+struct Loop {
+  Value condition;              ///< of the first trip
+  SmallVector<Value> carried;   ///< first values
+  size_t numStacked = 0;        ///< results of which each trip gives a slice
+  std::optional<int64_t> trips; ///< at most; nothing: no limit, or `limit`
+  Value limit;                  ///< the same, known only when the model runs
+};
+} // namespace
+
+/// Whether a body gives what the node has results for.
+static bool checkResults(Node &node, const Loop &loop, const FailureOr<Results> &results) {
+  if (failed(results))
+    return false;
+  size_t expected = 1 + loop.carried.size() + loop.numStacked;
+  if (results->size() == expected)
+    return true;
+  node.reject() << "has a body with " << results->size() << " results, expected " << expected;
+  return false;
+}
+
+/// Every trip runs: a scan over the trips' numbers.
+static Results countedLoop(Node &node, const Loop &loop) {
+  SmallVector<int64_t> numbers(size_t(*loop.trips));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return node.scan(loop.carried, {node.integersLiteral(numbers)}, /*isReverse=*/false, unsigned(loop.numStacked),
+                   [&](ValueRange arguments) -> Results {
+                     SmallVector<Value> inputs = {arguments.back(), loop.condition};
+                     llvm::append_range(inputs, arguments.drop_back());
+                     FailureOr<Results> results = node.subgraph("body", inputs);
+                     if (!checkResults(node, loop, results) || truthOf((*results)[0]) != true)
+                       return {};
+                     return Results(ArrayRef(*results).drop_front());
+                   });
+}
+
+/// Trip by trip, with the number of each a constant.
+static Results unrolledLoop(Node &node, const Loop &loop) {
+  Value condition = loop.condition;
+  SmallVector<Value> carried(loop.carried);
+  SmallVector<SmallVector<Value>> slices(loop.numStacked);
+  for (int64_t trip = 0; trip < *loop.trips; ++trip) {
     std::optional<bool> goesOn = truthOf(condition);
     if (!goesOn || trip >= maxTrips) {
       node.reject() << "has a condition that is known only when the model runs, or more than " << maxTrips
-                    << " trips, expected trips that can be counted";
+                    << " trips, and a body or results that need trips that can be counted";
       return {};
     }
     if (!*goesOn)
       break;
-    SmallVector<Value> inputs = {node.scalar(double(trip), i64), condition};
+    SmallVector<Value> inputs = {node.scalar(double(trip), node.builder().getI64Type()), condition};
     inputs.append(carried);
     FailureOr<Results> results = node.subgraph("body", inputs);
-    if (failed(results))
+    if (!checkResults(node, loop, results))
       return {};
-    if (results->size() != 1 + carried.size() + numStacked) {
-      node.reject() << "has a body with " << results->size() << " results, expected "
-                    << 1 + carried.size() + numStacked;
-      return {};
-    }
     condition = (*results)[0];
     for (size_t i = 0; i < carried.size(); ++i)
       carried[i] = (*results)[1 + i];
-    for (size_t i = 0; i < numStacked; ++i)
+    for (size_t i = 0; i < loop.numStacked; ++i)
       slices[i].push_back((*results)[1 + carried.size() + i]);
   }
   Results results(carried);
@@ -111,6 +145,99 @@ static Results loop(Node &node) {
     results.push_back(stacked(node, own, 0));
   }
   return results;
+}
+
+/// How often it runs is known only then.
+static Results openLoop(Node &node, const Loop &loop) {
+  Type i64 = node.builder().getI64Type();
+  auto isBelow = [&](Value number) {
+    return node.op("compare", {number, loop.limit}, {node.attr("predicate", StringRef("lt"))});
+  };
+  Value zero = node.scalar(0, i64), one = node.scalar(1, i64), goes = node.scalar(1, node.builder().getI1Type());
+  Value condition = node.reshape(loop.condition, {});
+  if (loop.limit)
+    condition = node.op("logical_and", {condition, isBelow(zero)});
+  Region region;
+  Block &block = region.emplaceBlock();
+  block.addArgument(zero.getType(), node.loc());
+  for (Value value : loop.carried)
+    block.addArgument(value.getType(), node.loc());
+  {
+    OpBuilder::InsertionGuard guard(node.builder());
+    node.builder().setInsertionPointToEnd(&block);
+    SmallVector<Value> inputs = {block.getArgument(0), goes};
+    llvm::append_range(inputs, block.getArguments().drop_front());
+    FailureOr<Results> results = node.subgraph("body", inputs);
+    if (!checkResults(node, loop, results))
+      return {};
+    Value next = node.op("add", {block.getArgument(0), one}), again = node.reshape((*results)[0], {});
+    if (loop.limit)
+      again = node.op("logical_and", {again, isBelow(next)});
+    SmallVector<Value> returned = {again, next};
+    llvm::append_range(returned, ArrayRef(*results).drop_front());
+    if (llvm::is_contained(returned, Value()))
+      return {};
+    node.builder().create<ReturnOp>(node.loc(), returned, ArrayAttr(), PlaceAttr());
+  }
+  SmallVector<Value> operands = {condition, zero};
+  llvm::append_range(operands, loop.carried);
+  llvm::append_range(operands, node.closeBodies(&region));
+  SmallVector<NamedAttribute> attributes = {node.attr("num_carried", int64_t(1 + loop.carried.size()))};
+  if (loop.trips && *loop.trips <= maxCounted)
+    attributes.push_back(node.attr("max_trips", *loop.trips));
+  Results results = node.control("while", operands, attributes, region, unsigned(1 + loop.carried.size()));
+  results.erase(results.begin());
+  return results;
+}
+
+static Results loop(Node &node) {
+  Loop loop;
+  loop.condition = node.hasInput(1) ? node.input(1) : node.scalar(1, node.builder().getI1Type());
+  loop.carried = node.inputs(2);
+  if (node.isRejected())
+    return {};
+  loop.numStacked = node.numOutputs() < loop.carried.size() ? 0 : node.numOutputs() - loop.carried.size();
+  if (node.hasInput(0) && node.constantInput(0)) {
+    loop.trips = node.neededInteger(0, "trip count");
+    if (!loop.trips)
+      return {};
+    loop.trips = std::max<int64_t>(*loop.trips, 0);
+  } else if (node.hasInput(0)) {
+    loop.limit = node.reshape(node.input(0), {});
+  }
+  if (loop.trips && *loop.trips > 0 && *loop.trips <= maxCounted && truthOf(loop.condition) == true)
+    if (std::optional<Results> counted = node.attempt([&] { return countedLoop(node, loop); }))
+      return *counted;
+  if (loop.numStacked == 0 && !(loop.trips && truthOf(loop.condition)))
+    return openLoop(node, loop);
+  if (loop.numStacked == 0)
+    if (std::optional<Results> open = node.attempt([&] { return openLoop(node, loop); }))
+      return *open;
+  if (!loop.trips) {
+    if (node.hasInput(0))
+      node.neededConstant(0, "trip count");
+    else
+      node.reject()
+          << "stacks results of a loop whose condition is known only when the model runs, expected a trip count";
+    return {};
+  }
+  return unrolledLoop(node, loop);
+}
+
+/// Dimension `from` in front, or the first one at `to`.
+static Value moved(Node &node, Value value, int64_t from, int64_t to) {
+  if (!value || from == to)
+    return value;
+  SmallVector<int64_t> order;
+  for (int64_t dim = 0; dim < tensorOf(value).getRank(); ++dim)
+    if (dim != from)
+      order.push_back(dim);
+  order.insert(order.begin() + to, from);
+  return node.op("transpose", {value}, {node.attr("permutation", order)});
+}
+
+static Value flipped(Node &node, Value value) {
+  return node.op("flip", {value}, {node.attr("dims", ArrayRef<int64_t>{0})});
 }
 
 static Results scan(Node &node) {
@@ -126,7 +253,6 @@ static Results scan(Node &node) {
     return {};
   }
   size_t numCarried = inputs.size() - size_t(numScanned);
-  SmallVector<Value> carried(inputs.begin(), inputs.begin() + ptrdiff_t(numCarried));
   SmallVector<int64_t> axes = node.integers("scan_input_axes"), ways = node.integers("scan_input_directions"),
                        outputAxes = node.integers("scan_output_axes"),
                        outputWays = node.integers("scan_output_directions");
@@ -135,53 +261,32 @@ static Results scan(Node &node) {
   size_t numStacked = node.numOutputs() < numCarried ? 0 : node.numOutputs() - numCarried;
   outputAxes.resize(numStacked, 0);
   outputWays.resize(numStacked, 0);
-  int64_t trips = -1;
+  SmallVector<Value> scanned;
   for (auto [index, axis] : llvm::enumerate(axes)) {
-    RankedTensorType type = tensorOf(inputs[numCarried + index]);
-    auto dim = node.dimension(axis, type.getRank());
+    Value input = inputs[numCarried + index];
+    auto dim = node.dimension(axis, tensorOf(input).getRank());
     if (!dim)
       return {};
-    axis = *dim;
-    int64_t size = type.getDimSize(unsigned(axis));
-    if (trips >= 0 && size != trips) {
-      node.reject() << "scans " << trips << " and " << size << " slices, expected as many of each input";
-      return {};
-    }
-    trips = size;
+    input = moved(node, input, *dim, 0);
+    scanned.push_back(ways[index] != 0 ? flipped(node, input) : input);
   }
-  if (trips < 1 || trips > maxTrips) {
-    node.reject() << "scans " << trips << " slices, expected 1 to " << maxTrips;
-    return {};
-  }
-  SmallVector<SmallVector<Value>> slices(numStacked);
-  for (int64_t trip = 0; trip < trips; ++trip) {
-    SmallVector<Value> arguments(carried);
-    for (auto [index, axis] : llvm::enumerate(axes)) {
-      RankedTensorType type = tensorOf(inputs[numCarried + index]);
-      SmallVector<int64_t> starts(size_t(type.getRank()), 0), sizes(type.getShape()), shape(type.getShape());
-      starts[size_t(axis)] = ways[index] != 0 ? trips - 1 - trip : trip;
-      sizes[size_t(axis)] = 1;
-      shape.erase(shape.begin() + axis);
-      arguments.push_back(node.reshape(
-          node.op("slice", {inputs[numCarried + index]}, {node.attr("starts", starts), node.attr("sizes", sizes)}),
-          shape));
-    }
-    FailureOr<Results> results = node.subgraph("body", arguments);
-    if (failed(results))
+  Results results = node.scan(ArrayRef(inputs).take_front(numCarried), scanned, /*isReverse=*/false,
+                              unsigned(numStacked), [&](ValueRange arguments) -> Results {
+                                FailureOr<Results> made = node.subgraph("body", arguments);
+                                if (failed(made))
+                                  return {};
+                                if (made->size() == numCarried + numStacked)
+                                  return *made;
+                                node.reject() << "has a body with " << made->size() << " results, expected "
+                                              << numCarried + numStacked;
+                                return {};
+                              });
+  for (size_t i = 0; i < numStacked && !llvm::is_contained(results, Value()); ++i) {
+    Value &result = results[numCarried + i];
+    auto dim = node.dimension(outputAxes[i], tensorOf(result).getRank());
+    if (!dim)
       return {};
-    if (results->size() != numCarried + numStacked) {
-      node.reject() << "has a body with " << results->size() << " results, expected " << numCarried + numStacked;
-      return {};
-    }
-    carried.assign(results->begin(), results->begin() + ptrdiff_t(numCarried));
-    for (size_t i = 0; i < numStacked; ++i)
-      slices[i].push_back((*results)[numCarried + i]);
-  }
-  Results results(carried);
-  for (size_t i = 0; i < numStacked; ++i) {
-    if (outputWays[i] != 0)
-      std::reverse(slices[i].begin(), slices[i].end());
-    results.push_back(stacked(node, slices[i], outputAxes[i]));
+    result = moved(node, outputWays[i] != 0 ? flipped(node, result) : result, 0, *dim);
   }
   return results;
 }

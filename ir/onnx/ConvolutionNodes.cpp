@@ -182,6 +182,38 @@ static Results averagePool(Node &node) {
   return {node.op("avg_pool", {x}, attributes)};
 }
 
+/// A number in version 1, a whole number since.
+static std::optional<int64_t> normOf(Node &node) {
+  int64_t p = node.version() < 2 ? int64_t(node.number("p", 2)) : node.integer("p", 2);
+  if (p >= 1)
+    return p;
+  node.reject() << "has p = " << p << ", expected at least 1";
+  return std::nullopt;
+}
+
+static Results lpPool(Node &node) {
+  Value x = node.input(0);
+  auto window = x ? windowOf(node, tensorOf(x), {}) : std::nullopt;
+  auto p = normOf(node);
+  if (!window || !p)
+    return {};
+  SmallVector<NamedAttribute> attributes = poolAttributes(node, *window);
+  attributes.push_back(node.attr("p", *p));
+  return {node.op("lp_pool", {x}, attributes)};
+}
+
+static Results globalLpPool(Node &node) {
+  Value x = node.input(0);
+  auto p = normOf(node);
+  if (!x || !p)
+    return {};
+  if (tensorOf(x).getRank() < 3) {
+    node.reject() << "has an input of type " << tensorOf(x) << ", expected [n, c, …] with places";
+    return {};
+  }
+  return {node.op("lp_pool", {x}, {node.attr("kernel", tensorOf(x).getShape().drop_front(2)), node.attr("p", *p)})};
+}
+
 static NodeFunction globalPool(const char *op) {
   return [op](Node &node) -> Results { return {node.op(op, {node.input(0)})}; };
 }
@@ -191,6 +223,8 @@ void addConvolutionNodes(NodeTable &table) {
   table["ConvTranspose"] = convTranspose;
   table["MaxPool"] = maxPool;
   table["AveragePool"] = averagePool;
+  table["LpPool"] = lpPool;
+  table["GlobalLpPool"] = globalLpPool;
   table["GlobalAveragePool"] = globalPool("global_avg_pool");
   table["GlobalMaxPool"] = globalPool("global_max_pool");
 }

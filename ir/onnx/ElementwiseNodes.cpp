@@ -159,31 +159,6 @@ static Results prelu(Node &node) {
   return {node.op("prelu", {x, slope})};
 }
 
-/// Nothing happens where the model does not train.
-static Results dropout(Node &node) {
-  Value x = node.input(0);
-  if (node.version() >= 12 && node.hasInput(2)) {
-    auto training = node.neededNumber(2, "training_mode");
-    auto ratio = node.hasInput(1) ? node.neededNumber(1, "ratio") : std::optional<double>(0.5);
-    if (!training || !ratio)
-      return {};
-    if (*training != 0 && *ratio != 0) {
-      node.reject() << "drops elements at random, which is not supported: export the model for inference";
-      return {};
-    }
-  } else if (node.version() < 7 && node.integer("is_test", 0) == 0) {
-    node.reject() << "drops elements at random, which is not supported: export the model for inference";
-    return {};
-  }
-  Results results = {x};
-  if (node.hasOutput(1) && x) {
-    // The mask: bools since version 10, elements of the input's type before.
-    Type element = node.version() >= 10 ? node.builder().getI1Type() : tensorOf(x).getElementType();
-    results.push_back(node.op("expand", {node.scalar(1, element)}, {node.attr("shape", tensorOf(x).getShape())}));
-  }
-  return results;
-}
-
 static void addActivations(NodeTable &table) {
   table["Relu"] = unary("relu");
   table["Sigmoid"] = unary("sigmoid");
@@ -200,7 +175,6 @@ static void addActivations(NodeTable &table) {
   table["Shrink"] = activation("shrink", {{"bias", 0}, {"lambd", 0.5}});
   table["Gelu"] = gelu;
   table["PRelu"] = prelu;
-  table["Dropout"] = dropout;
 }
 
 void addElementwiseNodes(NodeTable &table) {

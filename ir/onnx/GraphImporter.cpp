@@ -7,6 +7,7 @@
 #include "ir/reference/OpEvaluation.h"
 
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <set>
@@ -58,27 +59,51 @@ Value GraphImporter::lookup(const Scope &scope, StringRef name) {
   return {};
 }
 
-/// A weight becomes a parameter where it is first read, at the start of the graph so that every subgraph sees it.
-Value GraphImporter::materialize(const onnx::TensorProto &tensor) {
-  if (Value &known = made[&tensor])
-    return known;
-  Location location = NameLoc::get(builder.getStringAttr("initializer '" + tensor.name() + "'"));
-  FailureOr<TensorData> data = tensors.read(location, tensor);
-  if (failed(data))
-    return {};
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(&graph.getBody().front());
-  bool isWeight = isa<FloatType>(data->type.getElementType()) && data->type.getRank() > 0;
-  if (!isWeight)
-    return made[&tensor] = literal(location, onnx_import::elementsOf(*data));
+static Location locationOf(OpBuilder &builder, const onnx::TensorProto &tensor) {
+  return NameLoc::get(builder.getStringAttr("initializer '" + tensor.name() + "'"));
+}
+
+/// A parameter that starts from the file, at the start of the graph so that every subgraph sees it.
+Value GraphImporter::parameter(Location location, const onnx::TensorProto &tensor, const TensorData &data,
+                               bool isState) {
   std::string name = tensor.name();
   for (unsigned number = 1; !parameterNames.insert(name).second; ++number) // a subgraph's own of the same name
     name = tensor.name() + "#" + std::to_string(number);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&graph.getBody().front());
   auto init = InitAttr::get(builder.getContext(), InitKind::file, builder.getF64FloatAttr(0));
-  weights.push_back({name, data->type, data->bytes});
-  return made[&tensor] = builder.create<ParameterOp>(location, data->type, builder.getStringAttr(name),
-                                                     TypeAttr::get(data->type), init, /*state=*/UnitAttr(),
-                                                     /*frozen=*/UnitAttr(), PlaceAttr());
+  weights.push_back({name, data.type, data.bytes});
+  return builder.create<ParameterOp>(location, data.type, builder.getStringAttr(name), TypeAttr::get(data.type), init,
+                                     isState ? builder.getUnitAttr() : UnitAttr(), /*frozen=*/UnitAttr(), PlaceAttr());
+}
+
+Value GraphImporter::lookupState(const Scope &scope, StringRef name) {
+  const onnx::TensorProto *tensor = findInitializer(scope, name);
+  if (!tensor)
+    return lookup(scope, name);
+  Location location = locationOf(builder, *tensor);
+  FailureOr<TensorData> data = tensors.read(location, *tensor);
+  if (failed(data))
+    return {};
+  if (!isa<FloatType>(data->type.getElementType()) || data->type.getRank() == 0)
+    return lookup(scope, name);
+  return parameter(location, *tensor, *data, /*isState=*/true);
+}
+
+/// A weight becomes a parameter where it is first read.
+Value GraphImporter::materialize(const onnx::TensorProto &tensor) {
+  if (Value &known = made[&tensor])
+    return known;
+  Location location = locationOf(builder, tensor);
+  FailureOr<TensorData> data = tensors.read(location, tensor);
+  if (failed(data))
+    return {};
+  bool isWeight = isa<FloatType>(data->type.getElementType()) && data->type.getRank() > 0;
+  if (isWeight)
+    return made[&tensor] = parameter(location, tensor, *data, /*isState=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&graph.getBody().front());
+  return made[&tensor] = literal(location, onnx_import::elementsOf(*data));
 }
 
 Value GraphImporter::literal(Location location, DenseElementsAttr elements) {
@@ -196,7 +221,10 @@ LogicalResult GraphImporter::importNode(const onnx::NodeProto &proto, Scope &sco
   for (unsigned index = 0; index < node.numOutputs(); ++index) {
     if (!node.hasOutput(index))
       continue;
-    if (index >= results.size() || !results[index])
+    bool isMade = index < results.size() && results[index];
+    if (!isMade && !isRead(proto.output(int(index))))
+      continue;
+    if (!isMade)
       return emitError(location) << "has an output '" << proto.output(int(index)) << "' (number " << index
                                  << ") that is not supported";
     if (!scope.values.try_emplace(proto.output(int(index)), results[index]).second)
@@ -272,6 +300,36 @@ FailureOr<SmallVector<Value>> GraphImporter::importSubgraph(const Scope &outer, 
       return emitError(location) << "has a subgraph that does not make its output '" << output.name() << "'";
   }
   return results;
+}
+
+/// A body has no op around it yet.
+static bool isInside(Region *region, Region *body) {
+  while (region && region != body)
+    region = region->getParentOp() ? region->getParentOp()->getParentRegion() : nullptr;
+  return region == body;
+}
+
+SmallVector<Value> GraphImporter::closeBodies(ArrayRef<Region *> bodies) {
+  llvm::SetVector<Value> outer;
+  for (Region *body : bodies) {
+    for (Operation &op : llvm::make_early_inc_range(body->front()))
+      if (isa<LiteralOp>(op)) {
+        op.remove();
+        builder.insert(&op);
+      }
+    body->walk([&](Operation *op) {
+      for (Value operand : op->getOperands())
+        if (!isInside(operand.getParentRegion(), body))
+          outer.insert(operand);
+    });
+  }
+  for (Region *body : bodies)
+    for (Value value : outer) {
+      Value argument = body->addArgument(value.getType(), value.getLoc());
+      value.replaceUsesWithIf(argument,
+                              [&](OpOperand &use) { return isInside(use.getOwner()->getParentRegion(), body); });
+    }
+  return outer.takeVector();
 }
 
 //===- The model -------------------------------------------------------------------------------------------------===//
@@ -359,6 +417,20 @@ void GraphImporter::eraseUnused() {
   llvm::erase_if(weights, [&](const OnnxWeight &weight) { return !kept.contains(weight.name); });
 }
 
+/// Outputs that nobody reads need not be made: masks, running statistics.
+static void collectReads(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes, llvm::StringSet<> &names,
+                         unsigned depth) {
+  for (const onnx::NodeProto &node : nodes) {
+    names.insert(node.input().begin(), node.input().end());
+    for (const onnx::AttributeProto &attribute : node.attribute())
+      if (attribute.has_g() && depth < maxDepth) {
+        collectReads(attribute.g().node(), names, depth + 1);
+        for (const onnx::ValueInfoProto &output : attribute.g().output())
+          names.insert(output.name());
+      }
+  }
+}
+
 LogicalResult GraphImporter::run(ModuleOp module, const onnx::ModelProto &model) {
   Location location = module.getLoc();
   auto readOpsets = [](const auto &imports, llvm::StringMap<int64_t> &versions) {
@@ -382,6 +454,13 @@ LogicalResult GraphImporter::run(ModuleOp module, const onnx::ModelProto &model)
     return emitError(location) << "has sparse initializers, which are not supported";
   for (const onnx::TensorProto &tensor : proto.initializer())
     scope.initializers[tensor.name()] = &tensor;
+  collectReads(proto.node(), readNames, 0);
+  for (const onnx::ValueInfoProto &output : proto.output())
+    readNames.insert(output.name());
+  for (const onnx::FunctionProto &function : model.functions()) {
+    collectReads(function.node(), readNames, 0);
+    readNames.insert(function.output().begin(), function.output().end());
+  }
   if (failed(addInputs(proto, scope)) || failed(importNodes(proto.node(), scope)))
     return failure();
   SmallVector<Value> results;

@@ -37,6 +37,11 @@ public:
 
   /// The value of a name, made from its initializer where it is one; null where nothing has the name.
   mlir::Value lookup(const Scope &scope, llvm::StringRef name);
+  /// The value of a name that a step moves and no gradient trains: an initializer becomes a parameter with `state` of
+  /// its own, since exporters give equal tensors one name. Anything else is what `lookup` gives.
+  mlir::Value lookupState(const Scope &scope, llvm::StringRef name);
+  /// Whether a node or the model itself reads a value of that name.
+  bool isRead(llvm::StringRef name) const { return readNames.contains(name); }
   /// The initializer of that name, if nothing nearer has the name.
   const onnx::TensorProto *findInitializer(const Scope &scope, llvm::StringRef name) const;
 
@@ -47,9 +52,14 @@ public:
                                       unsigned numResults);
   mlir::Value literal(mlir::Location location, mlir::DenseElementsAttr elements);
 
+  /// Makes the bodies of an op that is to be made at the builder's place whole in themselves: constants move in front
+  /// of it, and what they read from outside becomes their last arguments. Returns those values.
+  llvm::SmallVector<mlir::Value> closeBodies(llvm::ArrayRef<mlir::Region *> bodies);
+
   mlir::OpBuilder builder;
   TensorReader tensors;
   std::vector<OnnxWeight> weights;
+  const OnnxOptions &options;
 
 private:
   mlir::LogicalResult addInputs(const onnx::GraphProto &graph, Scope &scope);
@@ -59,16 +69,17 @@ private:
   mlir::LogicalResult importCall(const onnx::NodeProto &node, const onnx::FunctionProto &function, Scope &scope,
                                  mlir::Location location);
   mlir::Value materialize(const onnx::TensorProto &tensor);
+  mlir::Value parameter(mlir::Location location, const onnx::TensorProto &tensor, const TensorData &data, bool isState);
   bool fold(mlir::Operation *op, llvm::SmallVectorImpl<mlir::Value> &results);
   void eraseUnused();
 
-  const OnnxOptions &options;
   GraphOp graph;
   llvm::StringMap<int64_t> opsets;
   std::map<std::pair<std::string, std::string>, const onnx::FunctionProto *> functions; ///< by domain and name
   std::map<const onnx::FunctionProto *, llvm::StringMap<int64_t>> functionOpsets;
   std::map<const onnx::TensorProto *, mlir::Value> made; ///< initializers that became ops
   llvm::StringSet<> parameterNames;
+  llvm::StringSet<> readNames; ///< by any node of any graph, function or subgraph, or as an output
   int64_t numNodes = 0;
 };
 

@@ -18,6 +18,8 @@ struct OnnxOptions {
   /// The size of the first dimension of inputs where it is symbolic and not bound; 0: it must be bound.
   int64_t batch = 0;
   std::map<std::string, mlir::DenseElementsAttr> constants; ///< inputs that are made constants
+  /// The model will be trained: batch norm and dropout become ops that know both ways, however the file was exported.
+  bool isTraining = false;
 };
 
 /// A parameter's value in the file: the tensor that dg.parameter `name` of kind `file` starts with.

@@ -2,6 +2,8 @@
 #include "ir/onnx/Node.h"
 #include "ir/Elements.h"
 
+#include "mlir/IR/Verifier.h"
+
 using namespace mlir;
 
 namespace dg::ir::onnx_import {
@@ -84,6 +86,14 @@ Value Node::input(unsigned index) {
   Value value = importer.lookup(scope, name);
   if (!value)
     reject() << "reads '" << name << "', which no node before it makes";
+  return value;
+}
+
+Value Node::stateInput(unsigned index) {
+  if (!hasInput(index) || !importer.findInitializer(scope, proto.input(int(index))))
+    return input(index);
+  Value value = importer.lookupState(scope, proto.input(int(index)));
+  rejected = rejected || !value;
   return value;
 }
 
@@ -265,6 +275,74 @@ FailureOr<Results> Node::subgraph(StringRef name, ValueRange inputs) {
   if (failed(results))
     rejected = true;
   return results;
+}
+
+FailureOr<Results> Node::subgraphIn(Block &block, StringRef name, ValueRange inputs) {
+  OpBuilder::InsertionGuard guard(importer.builder);
+  importer.builder.setInsertionPointToEnd(&block);
+  return subgraph(name, inputs);
+}
+
+Results Node::control(StringRef name, ValueRange operands, ArrayRef<NamedAttribute> attributes,
+                      MutableArrayRef<Region> bodies, unsigned numResults) {
+  OperationState state(location, ("dg." + name).str());
+  state.addOperands(operands);
+  state.addAttributes(attributes);
+  state.addTypes(SmallVector<Type>(numResults, AnyType::get(context())));
+  for (Region &body : bodies)
+    state.addRegion()->takeBody(body);
+  Operation *op = importer.builder.create(state);
+  SmallVector<Type> types;
+  bool isGood = succeeded(cast<InferTypeOpInterface>(op).inferReturnTypes(
+      context(), location, op->getOperands(), op->getDiscardableAttrDictionary(), op->getPropertiesStorage(),
+      op->getRegions(), types));
+  if (isGood)
+    for (auto [result, type] : llvm::zip_equal(op->getResults(), types))
+      result.setType(type);
+  if (isGood && succeeded(verify(op)))
+    return Results(op->getResults());
+  rejected = true;
+  op->erase();
+  return Results(numResults);
+}
+
+Results Node::scan(ValueRange carried, ValueRange scanned, bool isReverse, unsigned numStacked,
+                   llvm::function_ref<Results(ValueRange)> body) {
+  Results nothing(carried.size() + numStacked);
+  if (llvm::is_contained(carried, Value()) || llvm::is_contained(scanned, Value()))
+    return nothing;
+  Region region;
+  Block &block = region.emplaceBlock();
+  for (Value value : carried)
+    block.addArgument(value.getType(), location);
+  for (Value value : scanned)
+    block.addArgument(RankedTensorType::get(tensorOf(value).getShape().drop_front(), tensorOf(value).getElementType()),
+                      location);
+  {
+    OpBuilder::InsertionGuard guard(builder());
+    builder().setInsertionPointToEnd(&block);
+    Results returned = body(block.getArguments());
+    if (rejected || returned.size() != nothing.size() || llvm::is_contained(returned, Value()))
+      return nothing;
+    builder().create<ReturnOp>(location, returned, ArrayAttr(), PlaceAttr());
+  }
+  SmallVector<Value> operands(carried);
+  llvm::append_range(operands, scanned);
+  llvm::append_range(operands, closeBodies(&region));
+  SmallVector<NamedAttribute> attributes = {attr("num_carried", int64_t(carried.size())),
+                                            attr("num_scanned", int64_t(scanned.size()))};
+  if (isReverse)
+    attributes.push_back(flag("reverse"));
+  return control("scan", operands, attributes, region, unsigned(nothing.size()));
+}
+
+std::optional<Results> Node::attempt(llvm::function_ref<Results()> make) {
+  ScopedDiagnosticHandler silent(context(), [](Diagnostic &) { return success(); });
+  bool wasRejected = rejected;
+  Results results = make();
+  bool isGood = !rejected && !llvm::is_contained(results, Value());
+  rejected = wasRejected;
+  return isGood ? std::optional<Results>(std::move(results)) : std::nullopt;
 }
 
 } // namespace dg::ir::onnx_import

@@ -34,6 +34,8 @@ public:
 
   // Inputs. Null, after a diagnostic, where the input is missing.
   mlir::Value input(unsigned index);
+  /// An input that a training step moves and no gradient trains: see GraphImporter::lookupState.
+  mlir::Value stateInput(unsigned index);
   /// All of them, from `first` on.
   Results inputs(unsigned first = 0);
   /// The input where it is there, null without a diagnostic else.
@@ -78,10 +80,28 @@ public:
   mlir::InFlightDiagnostic reject();
   /// A subgraph attribute, imported here with these inputs.
   mlir::FailureOr<Results> subgraph(llvm::StringRef name, mlir::ValueRange inputs);
+  /// The same at another place: in a body that `closeBodies` makes whole.
+  mlir::FailureOr<Results> subgraphIn(mlir::Block &block, llvm::StringRef name, mlir::ValueRange inputs);
+  llvm::SmallVector<mlir::Value> closeBodies(llvm::ArrayRef<mlir::Region *> bodies) {
+    return importer.closeBodies(bodies);
+  }
+  /// Makes an op with these bodies, which it takes over; one value for each result, null after a diagnostic.
+  Results control(llvm::StringRef name, mlir::ValueRange operands, llvm::ArrayRef<mlir::NamedAttribute> attributes,
+                  llvm::MutableArrayRef<mlir::Region> bodies, unsigned numResults);
+  /// A dg.scan over `scanned`. `body` is called with the builder in the body, gets the carried values and a slice of
+  /// each scanned one, and gives the next carried values, then what is stacked. Null values, after a diagnostic, where
+  /// it cannot be made.
+  Results scan(mlir::ValueRange carried, mlir::ValueRange scanned, bool isReverse, unsigned numStacked,
+               llvm::function_ref<Results(mlir::ValueRange)> body);
+  /// What `make` gives, without its diagnostics; nothing where it rejects the node or a value is null.
+  std::optional<Results> attempt(llvm::function_ref<Results()> make);
+  /// The rows of a micro-batch; 0 where they are not known.
+  int64_t batch() const { return importer.options.batch; }
 
   mlir::MLIRContext *context() const { return location.getContext(); }
   mlir::OpBuilder &builder() { return importer.builder; }
   bool isRejected() const { return rejected; }
+  bool isTraining() const { return importer.options.isTraining; }
   mlir::Location loc() const { return location; }
 
 private:

@@ -18,6 +18,8 @@ const NodeTable &nodeTable() {
     addQuantizationNodes(rows);
     addSignalNodes(rows);
     addControlNodes(rows);
+    addRandomNodes(rows);
+    addSamplingNodes(rows);
     return rows;
   }();
   return table;

@@ -28,5 +28,7 @@ void addRecurrentNodes(NodeTable &table);
 void addQuantizationNodes(NodeTable &table);
 void addSignalNodes(NodeTable &table);
 void addControlNodes(NodeTable &table);
+void addRandomNodes(NodeTable &table);
+void addSamplingNodes(NodeTable &table);
 
 } // namespace dg::ir::onnx_import

@@ -79,20 +79,28 @@ static Results trainingBatchNorm(Node &node, Value x, double epsilon) {
   return {y, moved(node.input(3), own.mean), moved(node.input(4), own.variance)};
 }
 
+/// `--train` needs the running statistics as state, whether the file was exported for training or for inference.
 static Results batchNorm(Node &node) {
   Value x = node.input(0);
   if (!x)
     return {};
   double epsilon = node.number("epsilon", 1e-5);
-  if (node.version() >= 14 && node.integer("training_mode", 0) != 0)
-    return trainingBatchNorm(node, x, epsilon);
+  auto norm = [&] {
+    return node.op("batch_norm", {x, node.input(1), node.input(2), node.stateInput(3), node.stateInput(4)},
+                   {node.attr("epsilon", epsilon), node.attr("momentum", 1 - node.number("momentum", 0.9))});
+  };
+  if (node.version() >= 14 && node.integer("training_mode", 0) != 0) {
+    Results results = trainingBatchNorm(node, x, epsilon);
+    if (node.isTraining())
+      results[0] = norm();
+    return results;
+  }
   if (node.hasOutput(1)) {
     node.reject() << "has outputs of training, which version " << node.version()
                   << " does not define well: export the model for inference";
     return {};
   }
-  return {node.op("batch_norm", {x, node.input(1), node.input(2), node.input(3), node.input(4)},
-                  {node.attr("epsilon", epsilon)})};
+  return {norm()};
 }
 
 static Results instanceNorm(Node &node) {
@@ -144,11 +152,13 @@ static Results layerNorm(Node &node) {
   for (int64_t dim = *axis; dim < type.getRank(); ++dim)
     dims.push_back(dim);
   // The usual one is a kernel of its own.
-  bool isUsual = dims.size() == 1 && bias && !node.hasOutput(1) && !node.hasOutput(2) &&
-                 tensorOf(scale).getRank() == 1 && tensorOf(bias).getRank() == 1 &&
-                 tensorOf(scale).getDimSize(0) == type.getShape().back();
-  if (isUsual)
+  ArrayRef<int64_t> normalized = type.getShape().drop_front(size_t(*axis));
+  bool isUsual = bias && !node.hasOutput(1) && !node.hasOutput(2) && tensorOf(scale).getShape() == normalized &&
+                 tensorOf(bias).getShape() == normalized;
+  if (isUsual && dims.size() == 1)
     return {node.op("layer_norm", {x, scale, bias}, {node.attr("epsilon", epsilon)})};
+  if (isUsual)
+    return {node.op("layer_norm", {x, scale, bias}, {node.attr("epsilon", epsilon), node.attr("axis", *axis)})};
   Statistics own = statisticsOf(node, x, dims);
   Value inverse = inverseDeviation(node, own.variance, epsilon);
   Value y = node.op("mul", {node.op("sub", {x, own.mean}), inverse});

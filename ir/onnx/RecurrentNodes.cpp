@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// RNN, GRU and LSTM, step by step: each step of the sequence becomes ops of its own, which is what a gradient needs.
+// RNN, GRU and LSTM: a scan over the steps of the sequence for each direction.
 #include "ir/Elements.h"
 #include "ir/onnx/NodeTable.h"
+
+#include <numeric>
 
 using namespace mlir;
 
@@ -11,14 +13,12 @@ namespace {
 
 /// One step for one direction: takes the gates' sums of the input (x · Wᵀ + biases), and the states; gives new states.
 struct Cell {
-  Value recurrent, recurrentBias; ///< [gates · hidden, hidden], [gates · hidden]
-  Value peepholes;                ///< [3 · hidden], of an LSTM
+  Value recurrent, recurrentBias;  ///< [gates · hidden, hidden], [gates · hidden]
+  Value peepholes;                 ///< [3 · hidden], of an LSTM
+  SmallVector<Value> rows, biases; ///< of a GRU: the same gate by gate
   SmallVector<StringRef> activations;
 };
 using Step = std::function<SmallVector<Value>(Node &, const Cell &, Value inputGates, ArrayRef<Value> states)>;
-
-/// Steps longer than this would make a graph that nobody wants to compile.
-constexpr int64_t maxSteps = 1024;
 
 } // namespace
 
@@ -93,14 +93,8 @@ static SmallVector<Value> gruStep(Node &node, const Cell &cell, Value gates, Arr
   Value hidden = states[0];
   if (!hidden)
     return {Value()};
-  int64_t width = tensorOf(hidden).getShape().back();
-  auto rows = [&](int64_t index) {
-    return node.op("slice", {cell.recurrent},
-                   {node.attr("starts", ArrayRef<int64_t>{index * width, 0}),
-                    node.attr("sizes", ArrayRef<int64_t>{width, width})});
-  };
   auto recurrent = [&](int64_t index, Value state) {
-    return linear(node, state, rows(index), part(node, cell.recurrentBias, index, 3));
+    return linear(node, state, cell.rows[size_t(index)], cell.biases[size_t(index)]);
   };
   auto gate = [&](int64_t index) {
     return activate(node, cell.activations[0], node.op("add", {part(node, gates, index, 3), recurrent(index, hidden)}));
@@ -116,12 +110,12 @@ static SmallVector<Value> gruStep(Node &node, const Cell &cell, Value gates, Arr
 }
 
 /// Steps beyond a sequence's length keep the state and give 0.
-static Value whereRunning(Node &node, Value lengths, int64_t time, Value running, Value ended) {
+static Value whereRunning(Node &node, Value lengths, Value time, Value running, Value ended) {
   if (!lengths)
     return running;
   Value count = node.reshape(lengths, {tensorOf(lengths).getDimSize(0), 1});
-  Value isRunning =
-      node.op("compare", {node.scalarLike(double(time), count), count}, {node.attr("predicate", StringRef("lt"))});
+  Value isRunning = node.op("compare", {node.cast(time, tensorOf(count).getElementType()), count},
+                            {node.attr("predicate", StringRef("lt"))});
   return node.op("select", {isRunning, running, ended});
 }
 
@@ -147,17 +141,17 @@ static Results recurrent(Node &node, int64_t numGates, unsigned numStates, const
     node.reject() << "has " << hidden << " hidden values, expected at most " << mostHidden;
     return {};
   }
-  if (steps > maxSteps || node.hasAttribute("clip") || node.integer("input_forget", 0) != 0 ||
+  if (steps < 1 || node.hasAttribute("clip") || node.integer("input_forget", 0) != 0 ||
       numDirections != (direction == "bidirectional" ? 2 : 1) ||
       (node.version() < 7 && node.integer("output_sequence", 0) != 0 && numStates == 0)) {
     node.reject() << "has " << steps << " steps, " << numDirections
-                  << " directions, or clip or input_forget, expected at most " << maxSteps
-                  << " steps and none of these";
+                  << " directions, or clip or input_forget, expected at least one step and none of these";
     return {};
   }
   SmallVector<std::string> named = node.texts("activations");
-  std::vector<std::vector<Value>> outputs; // [direction][step]
-  outputs.assign(size_t(numDirections), std::vector<Value>(static_cast<size_t>(steps)));
+  SmallVector<Value> outputs; // [steps, 1, batch, hidden] of each direction
+  SmallVector<int64_t> times(static_cast<size_t>(steps));
+  std::iota(times.begin(), times.end(), 0);
   SmallVector<SmallVector<Value>> finals(numStates);
   for (int64_t way = 0; way < numDirections; ++way) {
     Cell cell;
@@ -170,6 +164,12 @@ static Results recurrent(Node &node, int64_t numGates, unsigned numStates, const
     } else {
       HostTensor zeros{{numGates * hidden}, std::vector<double>(size_t(numGates * hidden), 0)};
       cell.recurrentBias = node.literal(elementsOf(zeros, RankedTensorType::get(zeros.shape, type.getElementType())));
+    }
+    for (int64_t gate = 0; numGates == 3 && gate < numGates; ++gate) {
+      cell.rows.push_back(node.op("slice", {cell.recurrent},
+                                  {node.attr("starts", ArrayRef<int64_t>{gate * hidden, 0}),
+                                   node.attr("sizes", ArrayRef<int64_t>{hidden, hidden})}));
+      cell.biases.push_back(part(node, cell.recurrentBias, gate, 3));
     }
     if (numStates == 2 && node.hasInput(7))
       cell.peepholes = pick(node, node.input(7), 0, way);
@@ -191,25 +191,27 @@ static Results recurrent(Node &node, int64_t numGates, unsigned numStates, const
     Value sums =
         linear(node, node.reshape(x, {steps * batch, type.getDimSize(2)}), pick(node, weight, 0, way), inputBias);
     sums = node.reshape(sums, {steps, batch, numGates * hidden});
-    for (int64_t count = 0; count < steps && !node.isRejected(); ++count) {
-      int64_t time = isReverse ? steps - 1 - count : count;
-      SmallVector<Value> next = step(node, cell, pick(node, sums, 0, time), states);
-      outputs[size_t(way)][size_t(time)] = whereRunning(node, lengths, time, next[0], node.scalarLike(0, next[0]));
+    SmallVector<Value> scanned = {sums};
+    if (lengths)
+      scanned.push_back(node.integersLiteral(times));
+    Results scan = node.scan(states, scanned, isReverse, 1, [&](ValueRange arguments) -> Results {
+      SmallVector<Value> before(arguments.take_front(numStates));
+      Value time = lengths ? arguments.back() : Value();
+      Results returned = step(node, cell, arguments[numStates], before);
+      Value output = whereRunning(node, lengths, time, returned[0], node.scalarLike(0, returned[0]));
       for (unsigned state = 0; state < numStates; ++state)
-        states[state] = whereRunning(node, lengths, time, next[state], states[state]);
-    }
+        returned[state] = whereRunning(node, lengths, time, returned[state], before[state]);
+      returned.push_back(output);
+      return returned;
+    });
+    outputs.push_back(scan[numStates] ? node.reshape(scan[numStates], {steps, 1, batch, hidden}) : Value());
     for (unsigned state = 0; state < numStates; ++state)
-      finals[state].push_back(states[state]);
+      finals[state].push_back(scan[state]);
   }
-  if (node.isRejected())
+  if (node.isRejected() || llvm::is_contained(outputs, Value()))
     return {};
   // [steps, directions, batch, hidden], or [batch, steps, directions, hidden]
-  SmallVector<Value> all;
-  for (int64_t time = 0; time < steps; ++time)
-    for (int64_t way = 0; way < numDirections; ++way)
-      all.push_back(node.reshape(outputs[size_t(way)][size_t(time)], {1, batch, hidden}));
-  Value stacked = all.size() == 1 ? all[0] : node.op("concat", all, {node.attr("dim", int64_t(0))});
-  stacked = node.reshape(stacked, {steps, numDirections, batch, hidden});
+  Value stacked = outputs.size() == 1 ? outputs[0] : node.op("concat", outputs, {node.attr("dim", int64_t(1))});
   if (isBatchFirst)
     stacked = node.op("transpose", {stacked}, {node.attr("permutation", ArrayRef<int64_t>{2, 0, 1, 3})});
   Results results = {stacked};

@@ -3,6 +3,8 @@
 #include "ir/CommunicationOps.h"
 #include "ir/GraphOps.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 namespace dg::ir {
@@ -92,6 +94,8 @@ FailureOr<SimulatedStep::PerRank> SimulatedStep::modelInput(Run &run, StringRef 
     HostTensor local = zerosOf(type);
     if (name == "sample_weight") {
       std::fill_n(local.data.begin(), mine.count, 1.0 / double(numSamples));
+    } else if (name == "sample_index") {
+      std::iota(local.data.begin(), local.data.begin() + mine.count, double(mine.start));
     } else {
       const HostTensor &whole = inputs.at(name.str());
       if (ArrayRef<int64_t>(whole.shape).drop_front() != type.getShape().drop_front())
@@ -120,7 +124,7 @@ FailureOr<bool> SimulatedStep::start(Run &run) {
         return run.chunk.emitOpError() << "has input '" << name << "' of type " << type
                                        << ", expected the shape in which an earlier chunk returns it";
       values[argument] = made->second;
-    } else if (name == "sample_weight" || inputs.count(name.str())) {
+    } else if (name == "sample_weight" || name == "sample_index" || inputs.count(name.str())) {
       FailureOr<PerRank> locals = modelInput(run, name, type);
       if (failed(locals))
         return failure();

@@ -24,7 +24,7 @@ static int64_t elementsOf(const std::vector<int64_t> &shape, size_t from) {
 Result<std::vector<Argument>> argumentsOf(const plan::Plan &plan, const plan::Program &program) {
   std::vector<Argument> arguments;
   for (const plan::Port &port : program.inputs) {
-    if (port.name == sampleWeightPort || port.values.empty())
+    if (port.name == sampleWeightPort || port.name == sampleIndexPort || port.values.empty())
       continue;
     const plan::Value &value = plan.values[port.values.front()];
     if (program.batch == 0) {

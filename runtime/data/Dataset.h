@@ -16,6 +16,8 @@ namespace dg::data {
 
 /// The input port that the runtime feeds itself: one weight per sample, zero for padding.
 inline constexpr const char *sampleWeightPort = "sample_weight";
+/// The number of each row's sample in the step, which random numbers are drawn by.
+inline constexpr const char *sampleIndexPort = "sample_index";
 
 /// What a program wants to be fed.
 struct Argument {
@@ -26,8 +28,8 @@ struct Argument {
   bool isWhole = false;             ///< the program has no batch: a source is the argument, one sample
 };
 
-/// The arguments of a program: its input ports but sample_weight. Fails if the program has a batch and a port no
-/// dimension for it.
+/// The arguments of a program: its input ports but sample_weight and sample_index. Fails if the program has a batch and
+/// a port no dimension for it.
 Result<std::vector<Argument>> argumentsOf(const plan::Plan &plan, const plan::Program &program);
 
 /// The samples of one argument. Immutable: any thread may read.

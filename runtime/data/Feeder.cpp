@@ -53,8 +53,13 @@ Result<Feeder> Feeder::create(const plan::Plan &plan, const plan::Program &progr
       for (size_t dim = isWhole ? 0 : 1; dim < value.shape.size(); ++dim)
         input.rowBytes *= value.shape[dim];
       if (port.name == sampleWeightPort) {
+        input.source = Input::Source::weight;
         if (value.dtype != plan::DType::f32 || input.rowBytes != int64_t(sizeof(float)))
           return Status::error(ErrorKind::badInput, "plan: input '{}' is not one f32 per sample", value.name);
+      } else if (port.name == sampleIndexPort) {
+        input.source = Input::Source::index;
+        if (value.dtype != plan::DType::i64 || input.rowBytes != int64_t(sizeof(int64_t)))
+          return Status::error(ErrorKind::badInput, "plan: input '{}' is not one i64 per sample", value.name);
       } else {
         input.column = dataset.find(port.name);
         if (!input.column)
@@ -77,9 +82,11 @@ Status Feeder::fill(std::span<const int64_t> samples) {
       Block mine = dealtTo(count, deal, int64_t(m), dataRank);
       std::byte *row = input.slots[m];
       for (int64_t i = 0; i < mine.size; ++i, row += input.rowBytes) {
-        int64_t sample = samples[size_t(mine.begin + i)];
-        if (!input.column)
+        int64_t number = mine.begin + i, sample = samples[size_t(number)];
+        if (input.source == Input::Source::weight)
           std::memcpy(row, &weight, sizeof(weight));
+        else if (input.source == Input::Source::index)
+          std::memcpy(row, &number, sizeof(number));
         else if (!input.column->copySample(sample, row))
           return Status::error(ErrorKind::badInput, "{}: sample {} has a value that does not fit argument '{}' ({})",
                                input.column->spec(), sample, input.column->argument().name,

@@ -24,13 +24,14 @@ public:
                                plan::Coordinates at, const BufferOf &bufferOf);
 
   /// Fills every input for a step over these samples (indices into the data set, in the step's order; at most the
-  /// program's batch). Each filled row weighs 1 / samples.size(). Fails if a value does not fit its argument's type.
-  /// Does not allocate.
+  /// program's batch). Each filled row weighs 1 / samples.size() and has its place in `samples` as number. Fails if a
+  /// value does not fit its argument's type. Does not allocate.
   Status fill(std::span<const int64_t> samples);
 
 private:
   struct Input {
-    const Column *column = nullptr; ///< null: the sample weights
+    enum class Source { column, weight, index } source = Source::column;
+    const Column *column = nullptr;
     std::vector<std::byte *> slots; ///< per micro-batch
     int64_t rows = 0, rowBytes = 0;
   };

@@ -176,6 +176,8 @@ int compile(const CompileOptions &given) {
     ir::OnnxOptions onnx;
     onnx.bindings = options.bindings;
     onnx.batch = batch->rows;
+    onnx.isTraining = options.purpose == CompileOptions::Purpose::train ||
+                      (options.purpose == CompileOptions::Purpose::automatic && !options.loss.empty());
     if (onnx.batch > 0)
       onnx.bindings["batch"] = onnx.batch;
     mlir::FailureOr<ir::OnnxModel> imported = loadOnnx(options.model, context, onnx, options.constants);

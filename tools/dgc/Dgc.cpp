@@ -27,7 +27,8 @@ int main(int argc, char **argv) {
   what->add_flag("--train", isTrain, "train @loss (default where the model has @loss)");
   what->add_flag("--infer", isInfer, "run @forward, or @loss up to its loss (default elsewhere)");
   what->add_option("--loss", options.loss,
-                   "loss of --train for a model without one: mse, cross_entropy, nll, …; targets become the input y");
+                   "loss of --train for a model without one: mse, cross_entropy:label_smoothing=0.1, nll, …; targets "
+                   "become the input y");
   what->add_option("--optimizer", options.optimizer,
                    "sgd:lr=0.01,momentum=0.5 | adam, adamw, adagrad, rmsprop, lamb, lion; all take weight_decay,\n"
                    "clip_norm and clip_value; ';*.bias:weight_decay=0' after it sets the decay of parameters by name\n"

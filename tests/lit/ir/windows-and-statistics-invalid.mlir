@@ -254,3 +254,27 @@ dg.graph @forward(%x: tensor<4xf32>) {
   %n = dg.lrn %x {size = 3}
   dg.return %n
 }
+
+// -----
+
+dg.graph @forward(%x: tensor<4x3x5x5xf32>) {
+  // expected-error@+1 {{'dg.lp_pool' op has p = 0, expected at least 1}}
+  %p = dg.lp_pool %x {kernel = array<i64: 2, 2>, p = 0}
+  dg.return %p
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<4x3xf32>, %w: tensor<3xf32>) {
+  // expected-error@+1 {{'dg.layer_norm' op has input 'tensor<4x3xf32>' and axis 2 : i64, expected one of its dimensions}}
+  %n = dg.layer_norm %x, %w, %w {axis = 2}
+  dg.return %n
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<4x3x5xf32>, %w: tensor<5xf32>) {
+  // expected-error@+1 {{'dg.layer_norm' op has weight 'tensor<5xf32>' for input 'tensor<4x3x5xf32>', expected one element for each of the input's dimensions that are normalized}}
+  %n = dg.layer_norm %x, %w, %w {axis = 1}
+  dg.return %n
+}

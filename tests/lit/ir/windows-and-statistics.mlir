@@ -72,3 +72,12 @@ dg.graph @statistics(%x: tensor<4x3x5x5xf32>, %w: tensor<4x1x1x1xf32>, %s: tenso
   %ln = dg.lrn %x {size = 5}
   dg.return %n, %d, %e, %y, %mv, %gn, %in, %rn, %ln
 }
+
+// CHECK-LABEL: dg.graph @norms_of_windows(
+dg.graph @norms_of_windows(%x: tensor<4x3x5x5xf32>, %w: tensor<3x5x5xf32>) {
+  // CHECK: dg.lp_pool {{.*}}p = 3 : i64{{.*}} -> tensor<4x3x2x2xf32>
+  %p = dg.lp_pool %x {kernel = array<i64: 2, 2>, p = 3}
+  // CHECK: dg.layer_norm {{.*}}axis = 1 : i64{{.*}} -> tensor<4x3x5x5xf32>
+  %n = dg.layer_norm %x, %w, %w {axis = 1}
+  dg.return %p, %n
+}

@@ -30,3 +30,17 @@ dg.graph @loss(%x: tensor<4xf32>) typed {
   // expected-error@+1 {{returns a loss that depends on no parameter: there is nothing to train}}
   dg.return %loss {names = ["loss"]} : (tensor<f32>) -> ()
 }
+
+// -----
+
+// How often a while runs is known only then.
+dg.graph @loss(%x: tensor<4x3xf32>, %y: tensor<4x3xf32>, %c: tensor<i1>) typed {
+  %w = dg.parameter "w" tensor<4x3xf32> uniform 0.5 : tensor<4x3xf32>
+  // expected-error@+1 {{'dg.while' op has no gradient, but a trained parameter lies behind it}}
+  %p = dg.while %c carry(%a = %w) with(%again = %c) : (tensor<i1>, tensor<4x3xf32>, tensor<i1>) -> tensor<4x3xf32> {
+    dg.return %again, %a : (tensor<i1>, tensor<4x3xf32>) -> ()
+  }
+  %m = dg.mul %p, %p : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
+  %s = dg.reduce_sum %m {dims = array<i64: 0, 1>} : (tensor<4x3xf32>) -> tensor<f32>
+  dg.return %s : (tensor<f32>) -> ()
+}

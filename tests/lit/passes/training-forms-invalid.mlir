@@ -16,3 +16,12 @@ dg.graph @loss(%x: tensor<4x3xf32>, %w: tensor<4xf32>) typed attributes {input_n
   %n = dg.batch_norm %x, %m, %m, %m, %v : (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
   dg.return %n : (tensor<4x3xf32>) -> ()
 }
+
+// -----
+
+// Random numbers are drawn by the samples, which must be where the op says.
+dg.graph @loss(%x: tensor<4x3xf32>, %w: tensor<4xf32>) typed attributes {input_names = ["x", "sample_weight"]} {
+  // expected-error@+1 {{'dg.dropout' op has batch_dim 1 and the result 'tensor<4x3xf32>', expected a dimension of 4 samples, or of several rows for each; -1 where it has none}}
+  %n = dg.dropout %x {batch_dim = 1 : i64} : (tensor<4x3xf32>) -> tensor<4x3xf32>
+  dg.return %n : (tensor<4x3xf32>) -> ()
+}

@@ -1,6 +1,6 @@
 // Batch norm in @loss takes the statistics of the samples, weighed so that padding does not count, and moves its running
-// ones in the update phase; @eval keeps it.
-// RUN: dg-opt %s --dg-training-forms | FileCheck %s
+// ones in the update phase; @eval keeps it. Dropout draws by the number of each sample in the step.
+// RUN: dg-opt %s --split-input-file --dg-training-forms | FileCheck %s
 
 // CHECK-LABEL: dg.graph @loss(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x3x2xf32>, %[[WEIGHT:[a-z0-9]+]]: tensor<4xf32>
@@ -37,4 +37,25 @@ dg.graph @eval(%x: tensor<4x3x2xf32>, %g: tensor<3xf32>) typed {
   // CHECK-NOT: dg.update
   %n = dg.batch_norm %x, %g, %g, %g, %g : (tensor<4x3x2xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<4x3x2xf32>
   dg.return %n : (tensor<4x3x2xf32>) -> ()
+}
+
+// -----
+
+// CHECK-LABEL: dg.graph @loss(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<8x3xf32>, %{{[a-z0-9]+}}: tensor<4xf32>, %[[INDEX:[a-z0-9]+]]: tensor<4xi64>
+// CHECK-SAME: input_names = ["x", "sample_weight", "sample_index"]
+dg.graph @loss(%x: tensor<8x3xf32>, %weights: tensor<4xf32>) typed attributes {input_names = ["x", "sample_weight"]} {
+  // Two rows for each sample: 6 numbers.
+  // CHECK: %[[KEY:.+]] = dg.random_key
+  // CHECK: %[[SIZE:.+]] = dg.constant {{.*}}value = 6.000000e+00
+  // CHECK: %[[SAMPLES:.+]] = dg.reshape %[[INDEX]] {{.*}} -> tensor<4x1x1xi64>
+  // CHECK: dg.mul %[[SAMPLES]], %[[SIZE]]
+  // CHECK: dg.add {{.*}} -> tensor<4x2x1xi64>
+  // CHECK: %[[PLACE:.+]] = dg.add {{.*}} -> tensor<4x2x3xi64>
+  // CHECK: %[[UNIT:.+]] = dg.random_bits %[[KEY]], %[[PLACE]]
+  // CHECK: dg.compare %[[UNIT]], {{.*}}predicate = "ge"
+  // CHECK: dg.scale {{.*}} {factor = 1.3333333333333333 : f64
+  // CHECK: dg.mul %[[X]]
+  %n = dg.dropout %x {rate = 0.25} : (tensor<8x3xf32>) -> tensor<8x3xf32>
+  dg.return %n : (tensor<8x3xf32>) -> ()
 }

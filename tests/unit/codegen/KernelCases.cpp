@@ -239,13 +239,13 @@ void KernelCases::run(const Case &one, const LoadedObject &object) {
     for (size_t i = 0; i < expected[0].data.size(); ++i)
       expected[0].data[i] += inputs[0].data[i];
   } else {
-    auto evaluated = ir::evaluateOp(one.op, inputs, {one.options.lr, one.options.step},
+    auto evaluated = ir::evaluateOp(one.op, inputs, {one.options.lr, one.options.step, one.options.seed},
                                     one.options.stored ? ir::Precision::f32 : ir::Precision::f64);
     ASSERT_TRUE(succeeded(evaluated));
     expected.assign(evaluated->begin(), evaluated->end());
   }
 
-  dg_scalars scalars{float(one.options.lr), 1.0f, one.options.step, 0};
+  dg_scalars scalars{float(one.options.lr), 1.0f, one.options.step, one.options.seed};
   std::vector<std::string> firstBytes;
   for (int round = 0; round < 3; ++round) {
     std::vector<GuardedBuffer> buffers;

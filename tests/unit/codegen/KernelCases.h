@@ -36,6 +36,7 @@ struct CaseOptions {
   bool wholeRange = false; ///< or have any number of bits, and both signs
   double lr = 0.125;
   int64_t step = 3;
+  uint64_t seed = 0;
   bool relative = false; ///< the tolerance is of each element, down to 1e-30
   double spread = 1;     ///< deviation of the operands
   bool specials = false; ///< the first floats are infinities, NaN, zeros and whole numbers

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that the ranks together are fed each sample of a step exactly once, with weights that sum to one and zeros
-// elsewhere.
+// elsewhere, and that each knows its number in the step wherever it was dealt to.
 #include "runtime/data/Feeder.h"
 
 #include <gtest/gtest.h>
@@ -35,12 +35,13 @@ plan::Plan makePlan(int64_t batch, uint32_t microbatches, int64_t dataRanks) {
   int64_t rows = rowsNeeded(batch, {microbatches, dataRanks});
   plan.values = {input("x", 0, plan::DType::f32, {rows, 2}, microbatches),
                  input("y", 1, plan::DType::i64, {rows}, microbatches),
-                 input("sample_weight", 1, plan::DType::f32, {rows}, microbatches)};
+                 input("sample_weight", 1, plan::DType::f32, {rows}, microbatches),
+                 input("sample_index", 1, plan::DType::i64, {rows}, microbatches)};
   plan::Program program;
   program.name = "train";
   program.batch = batch;
   program.microbatches = microbatches;
-  program.inputs = {{"x", {0}}, {"y", {1}}, {"sample_weight", {2}}};
+  program.inputs = {{"x", {0}}, {"y", {1}}, {"sample_weight", {2}}, {"sample_index", {3}}};
   plan.programs = {program};
   return plan;
 }
@@ -92,8 +93,9 @@ void checkStep(int64_t batch, uint32_t microbatches, int64_t dataRanks, int64_t 
       ASSERT_EQ(first.slots.size(), microbatches) << "a stage is fed only what it has";
       for (int64_t row = 0; row < rows; ++row) {
         float weight = last.at<float>(2, m, size_t(row)), expectedX[2] = {0, 0};
-        int64_t expectedY = 0;
+        int64_t expectedY = 0, expectedNumber = 0;
         if (weight != 0) {
+          expectedNumber = seen;
           ASSERT_EQ(weight, float(1.0 / double(samples)));
           int64_t sample = step[size_t(seen++)];
           dataset.find("x")->copySample(sample, reinterpret_cast<std::byte *>(expectedX));
@@ -103,6 +105,7 @@ void checkStep(int64_t batch, uint32_t microbatches, int64_t dataRanks, int64_t 
         ASSERT_EQ(first.at<float>(0, m, size_t(row) * 2), expectedX[0]);
         ASSERT_EQ(first.at<float>(0, m, size_t(row) * 2 + 1), expectedX[1]);
         ASSERT_EQ(last.at<int64_t>(1, m, size_t(row)), expectedY);
+        ASSERT_EQ(last.at<int64_t>(3, m, size_t(row)), expectedNumber);
       }
     }
   EXPECT_EQ(seen, samples);

@@ -29,12 +29,20 @@ TEST(Loss, IsTheMeanOfItsLossesPerSample) {
         continue;
       SCOPED_TRACE(instance.text);
       OpBuilder builder(instance.graph().getReturn());
-      Value perSample = loss.buildPerSample(builder), accuracy = loss.buildPerSampleAccuracy(builder);
-      SmallVector<Value> results{loss->getResult(0), perSample};
-      SmallVector<StringRef> names{"loss", "samples", "accuracy"};
-      if (accuracy)
-        results.push_back(accuracy);
-      names.truncate(results.size());
+      SampleMeasure perSample = loss.buildPerSample(builder), accuracy = loss.buildPerSampleAccuracy(builder);
+      SmallVector<Value> results;
+      SmallVector<StringRef> names;
+      auto add = [&](StringRef name, Value value) {
+        if (!value)
+          return;
+        results.push_back(value);
+        names.push_back(name);
+      };
+      add("loss", loss->getResult(0));
+      add("samples", perSample.value);
+      add("counts", perSample.count);
+      add("accuracy", accuracy.value);
+      add("counted", accuracy.count);
       ReturnOp end = instance.graph().getReturn();
       builder.create<ReturnOp>(end.getLoc(), results, builder.getStrArrayAttr(names), PlaceAttr());
       end.erase();
@@ -44,19 +52,25 @@ TEST(Loss, IsTheMeanOfItsLossesPerSample) {
       ASSERT_TRUE(succeeded(run));
       std::vector<int64_t> samples{instance.operands[0].shape[0]};
       EXPECT_EQ(run->at("samples").shape, samples);
-      EXPECT_NEAR(run->at("loss").data[0], mean(run->at("samples")), 1e-13);
+      double counted = perSample.count ? mean(run->at("counts")) : 1;
+      EXPECT_NEAR(run->at("loss").data[0] * counted, mean(run->at("samples")), 1e-13);
 
-      EXPECT_EQ(bool(accuracy), (isa<NllOp, CrossEntropyOp>(loss)));
-      if (!accuracy)
+      EXPECT_EQ(bool(accuracy.value), (isa<NllOp, CrossEntropyOp>(loss)));
+      if (!accuracy.value)
         continue;
       EXPECT_EQ(run->at("accuracy").shape, samples);
       const HostTensor &scores = instance.operands[0], &target = instance.operands[1];
       int64_t classes = scores.shape.back();
-      double numRight = 0;
+      double numRight = 0, numCounted = 0;
+      auto ignored = loss->getAttrOfType<IntegerAttr>("ignore_index");
       for (size_t row = 0; row < target.data.size(); ++row) {
+        if (ignored && target.data[row] == double(ignored.getInt()))
+          continue;
         auto begin = scores.data.begin() + row * classes;
         numRight += std::max_element(begin, begin + classes) - begin == int64_t(target.data[row]);
+        ++numCounted;
       }
-      EXPECT_NEAR(mean(run->at("accuracy")), numRight / double(target.data.size()), 1e-13);
+      double found = mean(run->at("accuracy")) / (accuracy.count ? std::max(mean(run->at("counted")), 1e-30) : 1);
+      EXPECT_NEAR(found, numCounted == 0 ? 0 : numRight / numCounted, 1e-13);
     }
 }

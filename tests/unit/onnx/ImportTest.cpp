@@ -6,6 +6,9 @@
 #include "ir/reference/ReferenceExecutor.h"
 #include "tests/unit/onnx/ModelText.h"
 
+#include <cmath>
+#include <set>
+
 using namespace dg::ir;
 using namespace dg::ir::test;
 using mlir::succeeded;
@@ -137,6 +140,100 @@ TEST(OnnxImport, inputsBecomeConstants) {
     EXPECT_TRUE(failed(importOnnx(model, "model.onnx", import.context, given)));
     EXPECT_NE(import.messages.find(wrong.message), std::string::npos) << import.messages;
   }
+}
+
+static size_t countOps(Import &import, mlir::StringRef name) {
+  size_t count = 0;
+  import.model->module->walk([&](mlir::Operation *op) { count += op->getName().getStringRef() == name; });
+  return count;
+}
+
+static std::string body(const std::string &name, const std::string &graph) {
+  return "attribute { name: '" + name + "' type: GRAPH g { name: 'body' " + graph + " } } ";
+}
+
+TEST(OnnxImport, branchesRunByAConditionOfTheRun) {
+  std::string branches =
+      body("then_branch", "output { name: 't' } node { op_type: 'Add' input: 'x' input: 'w' output: 't' }") +
+      body("else_branch", "output { name: 'e' } node { op_type: 'Mul' input: 'x' input: 'x' output: 'e' }");
+  Import import(modelBytes(valueInfo("input", "x", "2") + valueInfo("input", "c", "1", onnx::TensorProto::BOOL) +
+                           valueInfo("output", "y", "2") +
+                           "initializer { name: 'w' dims: 2 data_type: 1 float_data: 10 float_data: 20 } "
+                           "node { op_type: 'If' input: 'c' output: 'y' " +
+                           branches + "}"));
+  ASSERT_TRUE(succeeded(import.model)) << import.messages;
+  EXPECT_EQ(countOps(import, "dg.if"), 1u);
+  std::string different =
+      body("then_branch", "output { name: 'x' }") +
+      body("else_branch", "output { name: 'e' } node { op_type: 'Concat' input: 'x' input: 'x' output: 'e' "
+                          "attribute { name: 'axis' type: INT i: 0 } }");
+  Import refused(modelBytes(valueInfo("input", "x", "2") + valueInfo("input", "c", "1", onnx::TensorProto::BOOL) +
+                            valueInfo("output", "y", "2") + "node { op_type: 'If' name: 'i' input: 'c' output: 'y' " +
+                            different + "}"));
+  EXPECT_NE(
+      refused.messages.find("node 'i' (If, ai.onnx version 17): has branches with results of types 'tensor<2xf32>' and "
+                            "'tensor<4xf32>', expected equal ones"),
+      std::string::npos)
+      << refused.messages;
+}
+
+/// v becomes v + v as often as `trips` says, and each v is stacked where the node has a third output.
+static std::string doublingLoop(const std::string &outputs) {
+  return "node { op_type: 'Loop' name: 'l' input: 'trips' input: '' input: 'x' " + outputs +
+         body("body",
+              "input { name: 'i' } input { name: 'go' } input { name: 'v' } output { name: 'go2' } output { name: 'v2' "
+              "} "
+              "node { op_type: 'Identity' input: 'go' output: 'go2' } "
+              "node { op_type: 'Add' input: 'v' input: 'v' output: 'v2' }" +
+                  std::string(outputs.find("all") == std::string::npos
+                                  ? ""
+                                  : " output { name: 'v3' } node { op_type: 'Identity' input: 'v2' output: 'v3' }")) +
+         "}";
+}
+
+TEST(OnnxImport, loopsRunAsOftenAsTheRunSays) {
+  std::string inputs = valueInfo("input", "x", "2") + valueInfo("input", "trips", "", onnx::TensorProto::INT64);
+  Import import(modelBytes(inputs + valueInfo("output", "y", "2") + doublingLoop("output: 'y' ")));
+  ASSERT_TRUE(succeeded(import.model)) << import.messages;
+  EXPECT_EQ(countOps(import, "dg.while"), 1u);
+  for (double trips : {0, 1, 3})
+    EXPECT_EQ(runOnce(import, {{"x", {{2}, {1, -3}}}, {"trips", {{}, {trips}}}}).data,
+              (std::vector<double>{std::pow(2, trips), -3 * std::pow(2, trips)}));
+  Import stacked(modelBytes(inputs + valueInfo("output", "all", "2,2") + doublingLoop("output: 'y' output: 'all' ")));
+  EXPECT_NE(
+      stacked.messages.find("node 'l' (Loop, ai.onnx version 17): takes its trip count from 'trips', which is known "
+                            "only when the model runs"),
+      std::string::npos)
+      << stacked.messages;
+}
+
+TEST(OnnxImport, countedLoopsAreScans) {
+  Import import(modelBytes(valueInfo("input", "x", "2") + valueInfo("output", "all", "3,2") +
+                           "initializer { name: 'trips' data_type: 7 int64_data: 3 } " +
+                           doublingLoop("output: 'y' output: 'all' ")));
+  ASSERT_TRUE(succeeded(import.model)) << import.messages;
+  EXPECT_EQ(countOps(import, "dg.scan"), 1u);
+  EXPECT_EQ(runOnce(import, {{"x", {{2}, {1, -3}}}}).data, (std::vector<double>{2, -6, 4, -12, 8, -24}));
+}
+
+TEST(OnnxImport, runningStatisticsAreStateOfTheirOwn) {
+  // Exporters give equal tensors one name: the scale, which is trained, and the running variance, which is not.
+  std::string model = modelBytes(
+      valueInfo("input", "x", "N,2") + valueInfo("output", "y", "N,2") +
+      "initializer { name: 'ones' dims: 2 data_type: 1 float_data: 1 float_data: 1 } "
+      "initializer { name: 'zeros' dims: 2 data_type: 1 float_data: 0 float_data: 0 } "
+      "node { op_type: 'BatchNormalization' input: 'x' input: 'ones' input: 'zeros' input: 'zeros' input: 'ones' "
+      "output: 'y' }");
+  OnnxOptions options;
+  options.batch = 4;
+  options.isTraining = true;
+  Import import(model, options);
+  ASSERT_TRUE(succeeded(import.model)) << import.messages;
+  std::set<std::pair<std::string, bool>> parameters;
+  import.model->module->walk([&](ParameterOp op) { parameters.insert({op.getParam().str(), bool(op.getState())}); });
+  EXPECT_EQ(parameters.size(), 4u);
+  EXPECT_EQ(std::count_if(parameters.begin(), parameters.end(), [](auto &one) { return one.second; }), 2);
+  EXPECT_EQ(import.model->weights.size(), 4u);
 }
 
 struct Refusal {

@@ -45,7 +45,28 @@ constexpr const char *model = R"(
     dg.return %loss
   })";
 
-const std::vector<std::string> parameters = {"w1", "b1", "w2"};
+/// What images go through: convolutions (with and without groups), pools, layer norm and statistics over samples.
+constexpr const char *imageModel = R"(
+  dg.graph @loss(%x: tensor<2x3x6x6xf32>, %v: tensor<2x1x1x1xf32>) {
+    %w1 = dg.parameter "w1" tensor<4x3x3x3xf32> uniform 0.5
+    %w2 = dg.parameter "w2" tensor<4x2x3x3xf32> uniform 0.5
+    %g = dg.parameter "g" tensor<3xf32> uniform 0.5
+    %b = dg.parameter "b" tensor<3xf32> uniform 0.5
+    %c1 = dg.conv2d %x, %w1 {padding = array<i64: 1, 1>}
+    %s1 = dg.sigmoid %c1
+    %p1 = dg.max_pool2d %s1 {kernel = array<i64: 2, 2>}
+    %c2 = dg.conv %p1, %w2 {padding = array<i64: 1, 1>, groups = 2 : i64}
+    %zero = dg.constant {value = 0.0, type = tensor<1x4x1x1xf32>}
+    %m, %q = dg.moments %c2, %v, %zero {dims = array<i64: 0, 2, 3>, scale = 0.1}
+    %n = dg.normalize %c2, %m, %q, %m
+    %t = dg.tanh %n
+    %p2 = dg.max_pool %t {kernel = array<i64: 2, 2>, strides = array<i64: 1, 1>, padding = array<i64: 1, 1>}
+    %p3 = dg.avg_pool %p2 {kernel = array<i64: 2, 2>, strides = array<i64: 1, 1>}
+    %l = dg.layer_norm %p3, %g, %b {epsilon = 0.1}
+    %sq = dg.mul %l, %l
+    %loss = dg.reduce_sum %sq {dims = array<i64: 0, 1, 2, 3>}
+    dg.return %loss
+  })";
 
 void run(ModuleOp module, std::initializer_list<std::unique_ptr<Pass> (*)()> passes) {
   PassManager manager(module.getContext());
@@ -55,7 +76,7 @@ void run(ModuleOp module, std::initializer_list<std::unique_ptr<Pass> (*)()> pas
 }
 
 /// Makes the differentiated graph a loss again: Σ gradient · v, where v is a further input for each parameter.
-void multiplyWithDirection(ModuleOp module) {
+void multiplyWithDirection(ModuleOp module, ArrayRef<std::string> parameters) {
   GraphOp graph = *module.getOps<GraphOp>().begin();
   graph.setSymName("loss");
   ReturnOp end = graph.getReturn();
@@ -74,30 +95,27 @@ void multiplyWithDirection(ModuleOp module) {
   end.erase();
 }
 
-} // namespace
-
-TEST(Hessian, ProductWithAVectorEqualsCentralDifferences) {
+/// Gradients of `text` at `values` along random directions, twice: by the second gradient graph and by differences.
+void checkProduct(const char *text, const TensorMap &inputs, const TensorMap &values, std::mt19937_64 &random) {
   auto context = makeContext();
-  std::mt19937_64 random(suiteSeed());
-  OwningOpRef<ModuleOp> first = parse(*context, model);
+  OwningOpRef<ModuleOp> first = parse(*context, text);
   ASSERT_TRUE(first);
+  std::vector<std::string> parameters;
+  for (auto parameter : (*first->getOps<GraphOp>().begin()).getOps<ParameterOp>())
+    parameters.push_back(parameter.getParam().str());
   auto deduceTypes = []() { return dg::passes::createDeduceTypes(); };
   run(*first, {+deduceTypes, &dg::passes::createDecompose, &dg::passes::createDifferentiate});
   OwningOpRef<ModuleOp> second = first->clone();
-  multiplyWithDirection(*second);
+  multiplyWithDirection(*second, parameters);
   run(*second, {&dg::passes::createDifferentiate});
 
-  TensorMap inputs, values, directions;
-  inputs["x"] = randomTensor({5, 3}, random);
-  inputs["y"] = {{5}, {0, 3, 5, 1, 3}};
-  values["w1"] = randomTensor({4, 3}, random), values["b1"] = randomTensor({4}, random);
-  values["w2"] = randomTensor({6, 4}, random);
+  TensorMap directions;
   for (const std::string &name : parameters)
-    directions[name] = randomTensor(values[name].shape, random);
+    directions[name] = randomTensor(values.at(name).shape, random);
   auto gradientAt = [&](double step) {
     ParameterStore store;
     for (const std::string &name : parameters) {
-      HostTensor moved = values[name];
+      HostTensor moved = values.at(name);
       for (size_t i = 0; i < moved.data.size(); ++i)
         moved.data[i] += step * directions[name].data[i];
       store.set(name, moved);
@@ -110,7 +128,7 @@ TEST(Hessian, ProductWithAVectorEqualsCentralDifferences) {
   TensorMap above = gradientAt(step), below = gradientAt(-step), withDirections = inputs;
   ParameterStore store;
   for (const std::string &name : parameters) {
-    store.set(name, values[name]);
+    store.set(name, values.at(name));
     withDirections["v " + name] = directions[name];
   }
   auto product = ReferenceExecutor().run(*second->getOps<GraphOp>().begin(), withDirections, store);
@@ -121,4 +139,26 @@ TEST(Hessian, ProductWithAVectorEqualsCentralDifferences) {
       expected.data[i] = (expected.data[i] - below.at("grad " + name).data[i]) / (2 * step);
     EXPECT_LT(difference(product->at("grad " + name), expected), 1e-6) << name;
   }
+}
+
+} // namespace
+
+TEST(Hessian, ProductWithAVectorEqualsCentralDifferences) {
+  std::mt19937_64 random(suiteSeed());
+  TensorMap inputs, values;
+  inputs["x"] = randomTensor({5, 3}, random);
+  inputs["y"] = {{5}, {0, 3, 5, 1, 3}};
+  values["w1"] = randomTensor({4, 3}, random), values["b1"] = randomTensor({4}, random);
+  values["w2"] = randomTensor({6, 4}, random);
+  checkProduct(model, inputs, values, random);
+}
+
+TEST(Hessian, ProductThroughConvolutionsPoolsAndNorms) {
+  std::mt19937_64 random(suiteSeed());
+  TensorMap inputs, values;
+  inputs["x"] = randomTensor({2, 3, 6, 6}, random);
+  inputs["v"] = {{2, 1, 1, 1}, {0.75, 0.25}};
+  values["w1"] = randomTensor({4, 3, 3, 3}, random), values["w2"] = randomTensor({4, 2, 3, 3}, random);
+  values["g"] = randomTensor({3}, random), values["b"] = randomTensor({3}, random);
+  checkProduct(imageModel, inputs, values, random);
 }

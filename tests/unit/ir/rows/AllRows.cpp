@@ -26,17 +26,18 @@ std::vector<OpSpec> gatherRows();
 std::vector<OpSpec> resampleRows();
 std::vector<OpSpec> controlRows();
 std::vector<OpSpec> recurrentRows();
+std::vector<OpSpec> randomRows();
 std::vector<OpSpec> lossRows();
 std::vector<OpSpec> optimizerRows();
 
 const std::vector<OpSpec> &opTable() {
   static const std::vector<OpSpec> table = [] {
     std::vector<OpSpec> all;
-    for (auto rows :
-         {graphRows,       elementwiseRows, mathRows,          logicRows,       activationRows, reductionRows,
-          orderRows,       einsumRows,      contractionRows,   convolutionRows, shapeRows,      movementRows,
-          arrangementRows, attentionRows,   normalizationRows, statisticsRows,  poolingRows,    indexingRows,
-          gatherRows,      resampleRows,    controlRows,       recurrentRows,   lossRows,       optimizerRows})
+    for (auto rows : {graphRows,      elementwiseRows, mathRows,        logicRows,       activationRows,
+                      reductionRows,  orderRows,       einsumRows,      contractionRows, convolutionRows,
+                      shapeRows,      movementRows,    arrangementRows, attentionRows,   normalizationRows,
+                      statisticsRows, poolingRows,     indexingRows,    gatherRows,      resampleRows,
+                      controlRows,    recurrentRows,   randomRows,      lossRows,        optimizerRows})
       for (OpSpec &spec : rows())
         all.push_back(std::move(spec));
     return all;

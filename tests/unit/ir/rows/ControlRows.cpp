@@ -21,6 +21,23 @@ std::vector<OpSpec> controlRows() {
        2},
       {"dg.scan over(%x = %a, %y = %b) {\n    %s = dg.gelu %x\n    %t = dg.mul %s, %y\n    dg.return %t\n  }",
        {{"t n"}, {"t n"}}},
+      {"dg.if %a with(%x = %b, %y = %c) {\n    %s = dg.mul %x, %y\n    dg.return %s, %x\n  } else {\n"
+       "    %g = dg.gelu %x\n    %t = dg.add %g, %y\n    dg.return %t, %t\n  }",
+       {{"", Elements::boolean}, {"n d"}, {"n d"}},
+       2},
+      {"dg.if %a with(%x = %b, %w = %c) {\n    %s = dg.matmul %x, %w\n    dg.return %s\n  } else {\n"
+       "    %z = dg.scale %x {factor = 2.0}\n    dg.return %z\n  }",
+       {{"", Elements::boolean}, {"n d"}, {"d d"}}},
+      {"dg.while %a carry(%h = %b, %k = %c) with(%w = %d) attributes {max_trips = 3 : i64} {\n"
+       "    %m = dg.mul %h, %w\n    %z = dg.scale %k {factor = 0.5}\n    %o = dg.constant {value = 0.1, type = "
+       "tensor<f32>}\n"
+       "    %g = dg.compare %z, %o {predicate = \"gt\"}\n    dg.return %g, %m, %z\n  }",
+       {{"", Elements::boolean}, {"n d"}, {""}, {"d"}},
+       2},
+      {"dg.while %a carry(%g = %b, %h = %c) attributes {max_trips = 2 : i64} {\n"
+       "    %t = dg.constant {value = 1.0, type = tensor<i1>}\n    dg.return %t, %h, %g\n  }",
+       {{"", Elements::boolean}, {"n"}, {"n"}},
+       2},
   };
 }
 

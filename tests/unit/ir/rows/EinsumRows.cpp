@@ -17,6 +17,11 @@ std::vector<OpSpec> einsumRows() {
       {"dg.einsum %a, %b {equation = \"...i,...i->...\"}", {{"b 1 n"}, {"h n"}}},
       {"dg.einsum %a, %b, %c {equation = \"ab,bc,cd->ad\"}", {{"n m"}, {"m k"}, {"k d"}}},
       {"dg.einsum %a, %b {equation = \"ij,k->j\"}", {{"n m"}, {"k"}}},
+      {"dg.einsum %a {equation = \"ii->i\"}", {{"n n"}}},
+      {"dg.einsum %a {equation = \"ii\"}", {{"n n"}}},
+      {"dg.einsum %a {equation = \"...ii->...i\"}", {{"b c n n"}}},
+      {"dg.einsum %a, %b {equation = \"iji,jk->ik\"}", {{"n m n"}, {"m k"}}},
+      {"dg.einsum %a {equation = \"iii->i\"}", {{"n n n"}}},
   };
 }
 

@@ -30,6 +30,10 @@ std::vector<OpSpec> poolingRows() {
       {"dg.avg_pool_grad %a {input_size = array<i64: 5, 4>, kernel = array<i64: 3, 2>, strides = array<i64: 2, 1>, "
        "padding = array<i64: 1, 1>}",
        {{"n c 3 5"}}},
+      {"dg.lp_pool %a {kernel = array<i64: 2, 2>}", {{"n c 4 5"}}},
+      {"dg.lp_pool %a {kernel = array<i64: 3>, strides = array<i64: 2>, padding = array<i64: 1>, ceil, p = 3 : i64}",
+       {{"n c 6"}}},
+      {"dg.lp_pool %a {kernel = array<i64: 2, 2>, p = 1 : i64}", {{"n c 3 4"}}},
       {"dg.global_avg_pool %a", {{"n c 3 4"}}},
       {"dg.global_max_pool %a", {{"n c 3 4"}}},
   };
