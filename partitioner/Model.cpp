@@ -34,17 +34,21 @@ std::vector<uint32_t> findSegments(const Model &model) {
 }
 
 std::vector<uint32_t> findStagePlaces(const Model &model) {
-  const size_t n = model.ops.size();
-  std::vector<int64_t> leastBehind(n + 1, INT64_MAX);
-  for (size_t op = n; op-- > 0;)
-    leastBehind[op] = std::min(leastBehind[op + 1], model.ops[op].origin < 0 ? INT64_MAX : model.ops[op].origin);
-  std::vector<uint32_t> places;
-  int64_t largestBefore = -1;
-  for (uint32_t p = 1; p < n; ++p) {
-    largestBefore = std::max(largestBefore, model.ops[p - 1].origin);
-    if (largestBefore < leastBehind[p])
-      places.push_back(p);
+  const uint32_t n = uint32_t(model.ops.size());
+  std::map<int64_t, std::pair<uint32_t, uint32_t>> spans; // first and last part of an author's op
+  for (uint32_t op = 0; op < n; ++op)
+    if (model.ops[op].origin >= 0)
+      spans.try_emplace(model.ops[op].origin, op, op).first->second.second = op;
+  std::vector<int32_t> change(n + 1);
+  for (const auto &[origin, span] : spans) {
+    ++change[span.first + 1];
+    --change[span.second + 1];
   }
+  std::vector<uint32_t> places;
+  int32_t open = 0;
+  for (uint32_t p = 1; p < n; ++p)
+    if ((open += change[p]) == 0)
+      places.push_back(p);
   return places;
 }
 

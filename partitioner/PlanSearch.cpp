@@ -4,11 +4,13 @@
 #include "partitioner/Configurations.h"
 #include "partitioner/Conflict.h"
 #include "partitioner/LeastMemory.h"
+#include "partitioner/StageOrder.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <tuple>
 
 namespace dg::partitioner {
@@ -30,6 +32,15 @@ constexpr size_t maxPlansRefined = 5;
 struct DivisionFacts {
   double leastUs = 0;         ///< of one micro-batch through all ops
   double leastParameters = 0; ///< elements of one tensor rank, if every op is cut as small as it can be
+};
+
+/// The model with its ops in another order, in which stages are cut.
+struct Reordered {
+  Reordered(const Model &model, std::vector<uint32_t> order)
+      : order(std::move(order)), model(reorder(model, this->order)), shardings(this->model) {}
+  std::vector<uint32_t> order;
+  Model model;
+  ShardingSearch shardings;
 };
 
 class Searcher {
@@ -72,8 +83,7 @@ public:
       lowerBoundUs = std::min(lowerBoundUs, *boundUs);
       if (*boundUs >= bestUs)
         continue;
-      std::optional<SearchedPlan> found =
-          searchConfiguration(model, costs, shardings, candidate.configuration, {memoryBytes, options.recompute});
+      std::optional<SearchedPlan> found = expand(candidate);
       if (!found)
         continue;
       if (found->stages.stepUs < bestUs) {
@@ -96,8 +106,7 @@ public:
       std::string mesh = candidate.configuration.meshText();
       if (bestOfMesh.count(mesh))
         continue;
-      if (auto found =
-              searchConfiguration(model, costs, shardings, candidate.configuration, {memoryBytes, options.recompute})) {
+      if (auto found = expand(candidate)) {
         found->choices.clear();
         bestOfMesh.emplace(mesh, std::move(*found));
       }
@@ -120,8 +129,19 @@ private:
   struct Candidate {
     Configuration configuration;
     double boundUs = 0;
-    size_t order = 0; ///< of equal bounds the first that was made
+    size_t order = 0;                     ///< of equal bounds the first that was made
+    const Reordered *reordered = nullptr; ///< null: the model as it was given
   };
+
+  std::optional<SearchedPlan> expand(const Candidate &candidate) const {
+    const Reordered *other = candidate.reordered;
+    std::optional<SearchedPlan> found =
+        searchConfiguration(other ? other->model : model, costs, other ? other->shardings : shardings,
+                            candidate.configuration, {memoryBytes, options.recompute});
+    if (found && other)
+      found->order = other->order;
+    return found;
+  }
 
   void add(const Configuration &configuration) {
     const DivisionFacts &facts = factsOf(configuration);
@@ -135,26 +155,40 @@ private:
     double boundUs = step.stepUs(facts.leastUs / step.largestSpeed(), facts.leastUs / step.totalSpeed(), sends,
                                  step.syncUs(facts.leastParameters / p));
     candidates.push_back({configuration, boundUs * (1 - 1e-9), candidates.size()});
+    // Where a rank has several parts of the model, these are not cut by the search.
+    bool isCutHere = configuration.chunksPerRank == 1 && configuration.schedule != PipelineKind::zeroBubbleV;
+    if (const Reordered *other = isCutHere ? reorderedFor(configuration.pipe) : nullptr)
+      candidates.push_back({configuration, boundUs * (1 - 1e-9), candidates.size(), other});
+  }
+
+  const Reordered *reorderedFor(uint32_t pipe) {
+    auto [found, isNew] = reordered.try_emplace(pipe, nullptr);
+    if (isNew)
+      if (auto order = findStageOrder(model, costs, pipe))
+        found->second = std::make_unique<Reordered>(model, std::move(*order));
+    return found->second.get();
   }
 
   /// The bound with memory: stages that must recompute, and stages that cannot be equal. Nothing where nothing fits.
   std::optional<double> tightBound(const Candidate &candidate) const {
     const Configuration &how = candidate.configuration;
-    OpCosts opCosts(model, costs, {how.tensor, rowsOf(model.numSamples, how), how.precision});
-    StepModel step(model, costs, how);
+    const Model &own = candidate.reordered ? candidate.reordered->model : model;
+    const ShardingSearch &ownShardings = candidate.reordered ? candidate.reordered->shardings : shardings;
+    OpCosts opCosts(own, costs, {how.tensor, rowsOf(model.numSamples, how), how.precision});
+    StepModel step(own, costs, how);
     // Cuts inside of segments are only looked at where there are few ops; then the times are those of single ops.
     std::vector<std::pair<double, double>> segmentUs;
-    StepTable byOp = StepTable::least(opCosts, shardings.bounds(), {});
-    StageStarts starts = stageStarts(model, byOp, shardings.bounds(), how.pipe);
-    bool isBySegment = how.pipe == 1 || std::includes(shardings.bounds().begin(), shardings.bounds().end(),
+    StepTable byOp = StepTable::least(opCosts, ownShardings.bounds(), {});
+    StageStarts starts = stageStarts(own, byOp, ownShardings.bounds(), how.pipe);
+    bool isBySegment = how.pipe == 1 || std::includes(ownShardings.bounds().begin(), ownShardings.bounds().end(),
                                                       starts.positions.begin(), starts.positions.end());
     if (isBySegment) {
-      std::vector<double> plain = shardings.boundSegments(opCosts, {1, 0, 0}),
-                          recomputed = shardings.boundSegments(opCosts, {2, 0, 0});
+      std::vector<double> plain = ownShardings.boundSegments(opCosts, {1, 0, 0}),
+                          recomputed = ownShardings.boundSegments(opCosts, {2, 0, 0});
       for (size_t s = 0; s < plain.size(); ++s)
         segmentUs.push_back({plain[s], recomputed[s]});
     }
-    StepTable least = isBySegment ? StepTable::least(opCosts, shardings.bounds(), segmentUs) : std::move(byOp);
+    StepTable least = isBySegment ? StepTable::least(opCosts, ownShardings.bounds(), segmentUs) : std::move(byOp);
     std::optional<StageBound> bound = boundStages(step, least, starts, {memoryBytes, recomputeOf(how)});
     if (!bound)
       return std::nullopt;
@@ -204,6 +238,7 @@ private:
   ShardingSearch shardings;
   double memoryBytes;
   std::vector<Candidate> candidates;
+  std::map<uint32_t, std::unique_ptr<Reordered>> reordered;   ///< by stages; null: the model's own order is as good
   std::map<std::pair<uint32_t, double>, DivisionFacts> facts; ///< by tensor ranks and rows
   std::map<uint32_t, double> leastParameters;
 };
@@ -280,6 +315,10 @@ std::string describe(const SearchedPlan &plan) {
   if (recomputed > 0)
     text += fmt::format(", recomputation in {} of {} stages", recomputed, how.pipe);
   return text;
+}
+
+Model inOrderOf(const Model &model, const SearchedPlan &plan) {
+  return plan.order.empty() ? model : reorder(model, plan.order);
 }
 
 std::optional<SearchedPlan> searchConfiguration(const Model &model, const CostModel &costs,

@@ -49,6 +49,8 @@ struct SearchedPlan {
   Configuration configuration;
   StagePlan stages;
   std::vector<int32_t> choices; ///< per op
+  /// The ops of the searched model in the order that `stages` and `choices` are for; empty: as they were given.
+  std::vector<uint32_t> order = {};
 };
 
 struct SearchResult {
@@ -68,6 +70,9 @@ std::string describe(const SearchedPlan &plan);
 /// naming the smallest set of constraints that cannot be met together and by how much memory falls short. Deterministic
 /// but for a stop by time, which `stopped` names.
 Result<SearchResult> searchPlan(const Model &model, const CostModel &costs, const SearchOptions &options);
+
+/// The model in the order that the plan is for: what Prediction and Explain take.
+Model inOrderOf(const Model &model, const SearchedPlan &plan);
 
 /// The best plan of one configuration, or nothing where none fits. What searchPlan expands.
 std::optional<SearchedPlan> searchConfiguration(const Model &model, const CostModel &costs,

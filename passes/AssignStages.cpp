@@ -31,7 +31,7 @@ struct AssignStagesPass : impl::AssignStagesBase<AssignStagesPass> {
     SmallVector<GraphOp> graphs = graphsTrainFirst(getOperation());
     if (graphs.empty())
       return;
-    if (failed(begins.empty() ? cut(graphs.front(), parsed->numRanks()) : takeGiven(graphs.front())))
+    if (failed(stages.empty() ? cut(graphs.front(), parsed->numRanks()) : takeGiven(graphs.front())))
       return signalPassFailure();
     for (GraphOp graph : graphs)
       apply(graph);
@@ -87,19 +87,30 @@ private:
 
   /// Stages as a search found them. What is made of parameters alone stands with its first reader.
   LogicalResult takeGiven(GraphOp graph) {
-    if (int64_t(begins.size()) != numStages - 1 || !llvm::is_sorted(begins, std::less_equal<>()))
-      return graph.emitOpError() << "was given " << begins.size()
-                                 << " origins with which stages begin, expected as many as pipe=" << numStages
-                                 << " has stages after the first, in rising order";
-    llvm::DenseSet<int64_t> planned;
-    for (Operation *op : plannedOps(graph)) {
+    SmallVector<Operation *> planned = plannedOps(graph);
+    if (stages.size() != planned.size())
+      return graph.emitOpError() << "was given " << stages.size() << " stages, expected one for each of its "
+                                 << planned.size() << " forward ops that read more than parameters";
+    llvm::DenseSet<int64_t> origins;
+    for (auto [op, stage] : llvm::zip_equal(planned, stages)) {
       int64_t origin = getPlace(op).getOrigin();
-      planned.insert(origin);
-      stageOf[origin] = std::upper_bound(begins.begin(), begins.end(), origin) - begins.begin();
+      if (stage < 0 || stage >= numStages)
+        return op->emitOpError() << "was given stage " << stage << ", expected 0 to " << numStages - 1;
+      auto [known, isNew] = stageOf.try_emplace(origin, stage);
+      if (known->second != stage)
+        return op->emitOpError() << "was given stage " << stage << ", but another part of the same op stage "
+                                 << known->second << ": expected one stage";
+      for (Value operand : op->getOperands())
+        if (Operation *producer = operand.getDefiningOp())
+          if (auto before = stageOf.find(getPlace(producer).getOrigin());
+              before != stageOf.end() && before->second > stage)
+            return op->emitOpError() << "was given stage " << stage << ", but reads a value of stage " << before->second
+                                     << ": expected that every value goes forward";
+      origins.insert(origin);
     }
     for (Operation &op : llvm::reverse(graph.getBody().front())) {
       int64_t origin = getPlace(&op).getOrigin();
-      if (isa<ReturnOp>(op) || getPlace(&op).getPhase() != Phase::forward || planned.contains(origin))
+      if (isa<ReturnOp>(op) || getPlace(&op).getPhase() != Phase::forward || origins.contains(origin))
         continue;
       for (Operation *user : op.getUsers())
         if (auto known = stageOf.find(getPlace(user).getOrigin());

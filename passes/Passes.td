@@ -88,12 +88,12 @@ def AssignStages : Pass<"dg-assign-stages", "mlir::ModuleOp"> {
   let description = [{
     Forward ops are cut into contiguous groups whose slowest is as fast as possible, counting the backward work of each op with
     it; backward ops and updates follow their forward op. With several chunks to a rank, `stage` counts chunks until --dg-split-stages
-    deals them out. A search may have decided: then `begins` has the cut.
+    deals them out. A search may have decided: then `stages` has, for each
+    forward op that reads more than parameters, its stage; ops of different stages may be mixed in the program.
   }];
   let options = [Option<"mesh", "mesh", "std::string", "\"\"", "Mesh axes: data=2,tensor=2,pipe=2">,
                  Option<"chunks", "chunks", "int64_t", "1", "Parts of the model that a rank holds">,
-                 ListOption<"begins", "begins", "int64_t",
-                            "Origins of the ops with which the stages after the first begin (default: balanced by cost)">];
+                 ListOption<"stages", "stages", "int64_t", "Stage of each forward op of the first graph (default: balanced by cost)">];
 }
 
 def AssignShardings : Pass<"dg-assign-shardings", "mlir::ModuleOp"> {

@@ -62,7 +62,7 @@ void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options)
   // producer.
   AssignStagesOptions stages;
   stages.mesh = options.mesh;
-  stages.begins = options.stageBegins;
+  stages.stages = options.stages;
   stages.chunks = options.chunksPerStage;
   manager.addPass(createAssignStages(stages));
   AssignShardingsOptions shardings;

@@ -15,12 +15,12 @@ struct PipelineOptions {
   std::string optimizer; ///< empty: the model's own
   int64_t batch = 0;     ///< rows of one micro-batch over all data ranks, padding included; 0: not bound
   int64_t microbatches = 1;
-  int64_t chunksPerStage = 1;       ///< parts of the model that a rank holds
-  bool isFolded = false;            ///< the parts go down the stages and up again
-  bool splitsBackward = false;      ///< gradients of weights get chunks of their own
-  int64_t zero = 0;                 ///< cut over the data ranks: 1 optimizer state, 2 also gradients, 3 also parameters
-  std::vector<std::string> frozen;  ///< patterns of parameters that are not trained
-  std::vector<int64_t> stageBegins; ///< of a searched plan, see AssignStages; empty: by its rule
+  int64_t chunksPerStage = 1;      ///< parts of the model that a rank holds
+  bool isFolded = false;           ///< the parts go down the stages and up again
+  bool splitsBackward = false;     ///< gradients of weights get chunks of their own
+  int64_t zero = 0;                ///< cut over the data ranks: 1 optimizer state, 2 also gradients, 3 also parameters
+  std::vector<std::string> frozen; ///< patterns of parameters that are not trained
+  std::vector<int64_t> stages;     ///< of a searched plan, see AssignStages; empty: by its rule
   std::vector<std::string> shardingChoices; ///< of a searched plan, see AssignShardings; empty: by its rule
   bool storesScores = false;                ///< attention keeps its scores in memory, see Decompose
   bool isTraining = true;

@@ -45,16 +45,15 @@ Status checkMemory(const plan::Plan &plan, uint64_t limit) {
                        stage, bytes, bytes - limit, limit);
 }
 
-/// A search's cut as AssignStages takes it.
-std::vector<int64_t> originsOfBegins(const partitioner::Model &model, const std::vector<uint32_t> &begins) {
-  std::vector<int64_t> origins;
-  for (size_t s = 1; s < begins.size(); ++s) {
-    int64_t least = model.ops[begins[s]].origin;
-    for (size_t op = begins[s]; op < model.ops.size(); ++op)
-      least = std::min(least, model.ops[op].origin);
-    origins.push_back(least);
+/// A search's cut as AssignStages takes it: the stage of every op, in the order of the program.
+std::vector<int64_t> stagesOf(const partitioner::SearchedPlan &plan) {
+  std::vector<int64_t> stages(plan.choices.size());
+  for (size_t s = 0, position = 0; s < plan.stages.begins.size(); ++s) {
+    const size_t end = s + 1 < plan.stages.begins.size() ? plan.stages.begins[s + 1] : stages.size();
+    for (; position < end; ++position)
+      stages[plan.order.empty() ? position : plan.order[position]] = int64_t(s);
   }
-  return origins;
+  return stages;
 }
 
 /// A search's choice as AssignShardings takes it: a dimension that the factor cuts, of the first result that has one.
@@ -89,9 +88,11 @@ plan::Search adopt(const PlannedStep &planned, CompileOptions &options, passes::
   options.zero = how.zero;
   // The search knows stages; where one has several parts of the model, these are cut by AssignStages' own rule.
   if (how.schedule != partitioner::PipelineKind::interleaved && how.schedule != partitioner::PipelineKind::zeroBubbleV)
-    pipeline.stageBegins = originsOfBegins(planned.model, found.best.stages.begins);
+    pipeline.stages = stagesOf(found.best);
+  pipeline.shardingChoices.resize(planned.model.ops.size());
   for (size_t op = 0; op < planned.model.ops.size(); ++op)
-    pipeline.shardingChoices.push_back(dimensionOf(planned.model.ops[op], found.best.choices[op]));
+    pipeline.shardingChoices[found.best.order.empty() ? op : found.best.order[op]] =
+        dimensionOf(planned.model.ops[op], found.best.choices[op]);
   plan::Search search;
   search.lowerBoundUs = found.lowerBoundUs;
   search.gap = found.gap;

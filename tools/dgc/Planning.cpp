@@ -168,7 +168,8 @@ int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::st
   if (!found)
     return report(found.status());
   planned.search = std::move(*found);
-  planned.model = *partitioner::applyPins(std::move(planned.model), search->pins);
+  planned.model =
+      partitioner::inOrderOf(*partitioner::applyPins(std::move(planned.model), search->pins), planned.search.best);
   planned.prediction = partitioner::predict(planned.model, costs, planned.search.best);
   return 0;
 }

@@ -2,12 +2,6 @@
 // RUN: dg-opt %s --dg-assign-stages=mesh=pipe=3 -verify-diagnostics
 // RUN: not dg-opt %s --dg-assign-stages=mesh=pipes=3 2>&1 | FileCheck %s
 
-// RUN: not dg-opt %s --dg-assign-stages="mesh=pipe=3 begins=1" 2>&1 | FileCheck %s --check-prefix=FEW
-// RUN: not dg-opt %s --dg-assign-stages="mesh=pipe=3 begins=3,1" 2>&1 | FileCheck %s --check-prefix=ORDER
-
-// FEW: was given 1 origins with which stages begin, expected as many as pipe=3 has stages after the first, in rising order
-// ORDER: was given 2 origins with which stages begin, expected as many as pipe=3
-
 // CHECK: error: mesh 'pipes=3': there is no axis 'pipes', expected data, tensor or pipe
 
 // expected-error@+1 {{cannot be cut into pipe=3: 3 pipeline stages were asked for, but the graph has only 2 ops that compute something; use at most pipe=2}}

@@ -1,7 +1,7 @@
 // Forward ops are cut into stages of equal time, counting the backward work of each op with it; parameters stand where
 // they are first used; backward ops, updates and the ops of @eval follow the forward op of their origin.
 // RUN: dg-opt %s --dg-assign-stages=mesh=pipe=2 -split-input-file | FileCheck %s
-// RUN: dg-opt %s --dg-assign-stages="mesh=pipe=2 begins=4" -split-input-file | FileCheck %s --check-prefix=GIVEN
+// RUN: dg-opt %s --dg-assign-stages="mesh=pipe=2 stages=0,1,1" | FileCheck %s --check-prefix=GIVEN
 // RUN: dg-opt %s --dg-assign-stages=mesh=data=4 -split-input-file | FileCheck %s --check-prefix=ONE
 
 // With one stage everything is on it.
