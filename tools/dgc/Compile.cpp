@@ -267,6 +267,8 @@ int compile(const CompileOptions &given) {
   std::vector<std::string> objects;
   std::vector<package::PackageEntry> entries = {package::PackageEntry::ofText("plan.json", planText),
                                                 package::PackageEntry::ofText("model.mlirbc", modelBytes)};
+  std::string clusterText = partitioner::toJson(job.cluster);
+  entries.push_back(package::PackageEntry::ofText("cluster.json", clusterText));
   if (!job.explanation.empty())
     entries.push_back(package::PackageEntry::ofText("explain.json", job.explanation));
   std::string phaseText = options.savePhases ? job.phases.toJson() : "";

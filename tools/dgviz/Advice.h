@@ -9,11 +9,12 @@
 
 namespace dg::viz {
 
-/// Something to try. The gain is an estimate from the same cost model as the prediction: a bound where `why` says "at
-/// most".
+/// Something to try, whose gain is known: the changed plan was simulated again, the search had judged it, or the trace
+/// shows it.
 struct Change {
   std::string title, why, how; ///< how: the flag to give
-  double gainUs = 0;
+  double gainUs = 0;           ///< of one step; where the step has more samples then, of the time for as many as now
+  double ofUs = 0;             ///< the step that the gain is a part of: predicted, or measured
 };
 
 struct Advice {

@@ -23,7 +23,7 @@ Result<Job> readJob(const std::string &path) {
   Result<plan::Plan> plan = plan::fromJson(std::string(*text));
   if (!plan)
     return Status::error(plan.status().kind(), "{}: {}", path, plan.status().message());
-  Job job{path, std::move(*plan), {}, {}};
+  Job job{path, std::move(*plan), {}, {}, {}};
   if (package->has("phases.json")) {
     Result<std::vector<CompilerPhase>> phases = phasesFromJson(std::string(*package->text("phases.json")));
     if (!phases)
@@ -35,6 +35,13 @@ Result<Job> readJob(const std::string &path) {
     if (!reasons)
       return Status::error(reasons.status().kind(), "{}: {}", path, reasons.status().message());
     job.reasons = std::move(*reasons);
+  }
+  if (package->has("cluster.json")) {
+    Result<partitioner::Cluster> cluster =
+        partitioner::parseCluster(std::string(*package->text("cluster.json")), path + ": cluster.json");
+    if (!cluster)
+      return cluster.status();
+    job.cluster = std::move(*cluster);
   }
   return job;
 }

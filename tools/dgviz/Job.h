@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a package holds that is shown: its plan, why the search chose it, and the phases of its compilation.
+// What a package holds that is shown: its plan, the machines it was made for, why the search chose it, and the phases
+// of its compilation.
 #pragma once
 
 #include "tools/dgviz/Phases.h"
 #include "tools/dgviz/SearchReasons.h"
 
+#include "partitioner/Cluster.h"
 #include "runtime/plan/Plan.h"
 
 #include <optional>
@@ -16,7 +18,8 @@ struct Job {
   std::string path;
   plan::Plan plan;
   std::optional<std::vector<CompilerPhase>> phases;
-  std::optional<SearchReasons> reasons; ///< of a searched plan
+  std::optional<SearchReasons> reasons;        ///< of a searched plan
+  std::optional<partitioner::Cluster> cluster; ///< that it was predicted on; none in packages of older versions
 };
 
 /// Fails with badInput, and a message that names the file, on anything that is not a whole package with a readable

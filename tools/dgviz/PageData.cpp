@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgviz/PageData.h"
 #include "tools/dgviz/GraphLayout.h"
+#include "tools/dgviz/PartialSums.h"
 #include "tools/dgviz/PlanNumbers.h"
 
 #include "runtime/plan/PlanFacts.h"
@@ -22,7 +23,7 @@ namespace {
 
 /// A timeline with more events is drawn op by op for its first micro-batch only.
 constexpr size_t maxEvents = 120000;
-constexpr size_t maxAtPeak = 60, maxCommunications = 400, maxOpChanges = 400;
+constexpr size_t maxAtPeak = 60, maxCommunications = 400, maxOpChanges = 400, maxCrossings = 2000;
 
 double rounded(double value, double steps = 1000) { return std::round(value * steps) / steps; }
 
@@ -92,7 +93,7 @@ Json timelineJson(const Plan &plan, const Timeline &timeline) {
       chunkOf[task] = chunk;
   bool isCut = timeline.events.size() > maxEvents;
   Json tasks = Json::array(), microbatches = Json::array(), rows = Json::array(), lanes = Json::array();
-  Json starts = Json::array(), lengths = Json::array(), critical = Json::array();
+  Json starts = Json::array(), lengths = Json::array(), waits = Json::array(), critical = Json::array();
   using Instance = std::tuple<uint32_t, ChunkId, uint32_t>; // row, chunk, micro-batch
   std::map<Instance, std::pair<double, double>> bars;
   // A pass is as long as it computes: its sends may go on beside the next one.
@@ -119,6 +120,7 @@ Json timelineJson(const Plan &plan, const Timeline &timeline) {
     lanes.push_back(event.lane);
     starts.push_back(rounded(event.startUs));
     lengths.push_back(rounded(event.endUs - event.startUs));
+    waits.push_back(rounded(event.waitUs));
     critical.push_back(event.isCritical ? 1 : 0);
   }
   Json barList = Json::array();
@@ -137,6 +139,7 @@ Json timelineJson(const Plan &plan, const Timeline &timeline) {
           {"lane", lanes},
           {"starts", starts},
           {"lengths", lengths},
+          {"waits", waits},
           {"critical", critical},
           {"bars", barList}};
 }
@@ -149,10 +152,15 @@ Json rowsJson(const std::vector<RowTimes> &rows) {
 }
 
 Json pathJson(const CriticalPath &path) {
+  Json crossings = Json::array();
+  for (size_t i = 0; i < std::min(maxCrossings, path.crossings.size()); ++i)
+    crossings.push_back({path.crossings[i].from, path.crossings[i].to, rounded(path.crossings[i].timeUs)});
   return {{"compute_us", rounded(path.computeUs)},
           {"communication_us", rounded(path.communicationUs)},
           {"waiting_us", rounded(path.waitingUs)},
-          {"events", path.numEvents}};
+          {"events", path.numEvents},
+          {"crossings", crossings},
+          {"num_crossings", path.crossings.size()}};
 }
 
 Json pointJson(const MemoryPoint &point) {
@@ -208,7 +216,13 @@ Json communicationJson(const ProgramView &view) {
 Json figuresJson(const Figures &figures) {
   return {{"step_us", figures.stepUs},
           {"measured_step_us", figures.measuredStepUs},
+          {"compute_us", figures.computeUs},
+          {"comm_us", figures.commUs},
+          {"bubble", figures.bubble},
           {"compute", figures.computeShare},
+          {"arithmetic", figures.arithmeticShare},
+          {"memory_bound", figures.memoryShare},
+          {"launch", figures.launchShare},
           {"exposed", figures.exposedShare},
           {"idle", figures.idleShare},
           {"flops", figures.flops},
@@ -222,7 +236,11 @@ Json figuresJson(const Figures &figures) {
 Json adviceJson(const Advice &advice) {
   Json changes = Json::array();
   for (const Change &change : advice.changes)
-    changes.push_back({{"title", change.title}, {"why", change.why}, {"how", change.how}, {"gain_us", change.gainUs}});
+    changes.push_back({{"title", change.title},
+                       {"why", change.why},
+                       {"how", change.how},
+                       {"gain_us", change.gainUs},
+                       {"of_us", change.ofUs}});
   return {{"limit", advice.limit}, {"facts", advice.facts}, {"changes", changes}};
 }
 
@@ -266,7 +284,10 @@ Json opsJson(const Plan &plan, const std::vector<ProgramView> &programs) {
     predicted.push_back(rounded(predictedUs));
     measured.push_back(rounded(measuredUs));
   }
-  return {{"work", work}, {"predicted_us", predicted}, {"measured_us", measured}};
+  Json partial = Json::array(); // [op, value, axes, whether the op adds the parts up]
+  for (const PartialSum &sum : partialSums(plan))
+    partial.push_back({sum.task, sum.value, sum.axes, sum.isReduced});
+  return {{"work", work}, {"predicted_us", predicted}, {"measured_us", measured}, {"partial", partial}};
 }
 
 Json changesJson(const std::vector<FigureChange> &changes) {
@@ -295,7 +316,12 @@ Json differenceJson(const Report &report) {
                      {"delta_us", rounded(change.deltaUs)},
                      {"op", change.after == noId ? Json(nullptr) : Json(change.after)}});
     }
-    programs[name] = {{"figures", changesJson(difference.figures)},
+    Json settings = Json::array();
+    for (const SettingChange &setting : difference.settings)
+      settings.push_back({{"name", setting.name}, {"before", setting.before}, {"after", setting.after}});
+    programs[name] = {{"models", difference.models},
+                      {"settings", settings},
+                      {"figures", changesJson(difference.figures)},
                       {"traffic", changesJson(difference.traffic)},
                       {"ops", ops},
                       {"same", difference.numSame},
@@ -362,6 +388,7 @@ Result<std::string> pageData(const Report &report) {
                {"job", fileName(report.job->path)},
                {"trace", report.trace ? Json(fileName(report.trace->path)) : Json(nullptr)},
                {"cluster", report.clusterName},
+               {"own_cluster", report.isOwnCluster},
                {"box", {boxWidth, boxHeight}},
                {"programs", std::move(programs)},
                {"ops", opsJson(plan, report.programs)},

@@ -89,12 +89,59 @@ std::vector<FigureChange> trafficChanges(const Side &before, const Side &after) 
   return changes;
 }
 
+using Parameters = std::map<std::string, std::vector<int64_t>>; ///< by name, the global shapes
+
+Parameters parametersOf(const Plan &plan) {
+  Parameters parameters;
+  for (const Value &value : plan.values)
+    if (value.kind == ValueKind::parameter)
+      parameters[value.name] = value.globalShape;
+  return parameters;
+}
+
+std::string describeModels(const Plan &before, const Plan &after) {
+  Parameters a = parametersOf(before), b = parametersOf(after);
+  if (a == b)
+    return "";
+  size_t removed = 0, added = 0, reshaped = 0;
+  for (const auto &[name, shape] : a)
+    if (auto match = b.find(name); match == b.end())
+      ++removed;
+    else
+      reshaped += match->second != shape;
+  for (const auto &[name, shape] : b)
+    added += !a.contains(name);
+  return fmt::format("The models differ: {} ({}, {} parameters) became {} ({}, {} parameters); of their parameter "
+                     "tensors {} are gone, {} new and {} of another shape.",
+                     before.model.name, before.model.source, countText(double(before.model.parameters)),
+                     after.model.name, after.model.source, countText(double(after.model.parameters)), removed, added,
+                     reshaped);
+}
+
+std::vector<SettingChange> settingsOf(const Side &before, const Side &after) {
+  auto mesh = [](const Side &side) {
+    const Mesh &mesh = side.plan.mesh;
+    return fmt::format("data={},tensor={},pipe={}", mesh.sizeOf("data"), mesh.sizeOf("tensor"), mesh.sizeOf("pipe"));
+  };
+  const Program &a = *before.view.program, &b = *after.view.program;
+  return {{"model", before.plan.model.source, after.plan.model.source},
+          {"optimizer", before.plan.model.optimizer, after.plan.model.optimizer},
+          {"mesh", mesh(before), mesh(after)},
+          {"samples in a step", std::to_string(a.batch), std::to_string(b.batch)},
+          {"micro-batches", std::to_string(a.microbatches), std::to_string(b.microbatches)},
+          {"schedule", a.schedule, b.schedule},
+          {"plan", before.plan.search.stopped == "given by hand" ? "by hand" : "searched",
+           after.plan.search.stopped == "given by hand" ? "by hand" : "searched"}};
+}
+
 } // namespace
 
 PlanDifference compare(const Plan &planBefore, const ProgramView &viewBefore, const Plan &planAfter,
                        const ProgramView &viewAfter) {
   Side before(planBefore, viewBefore), after(planAfter, viewAfter);
   PlanDifference result;
+  result.models = describeModels(planBefore, planAfter);
+  result.settings = settingsOf(before, after);
   result.figures = figureChanges(before, after);
   result.traffic = trafficChanges(before, after);
   for (const auto &[key, id] : before.ops) {

@@ -18,6 +18,11 @@ struct FigureChange {
   bool lessIsBetter = true;
 };
 
+/// What was asked for, in words: mesh, micro-batches, schedule.
+struct SettingChange {
+  std::string name, before, after;
+};
+
 /// An op that only one plan has, or that both have in another place.
 struct OpChange {
   std::string name;
@@ -28,6 +33,10 @@ struct OpChange {
 };
 
 struct PlanDifference {
+  /// How the models differ, in one sentence; empty: they have the same parameters. Of two models only the figures can
+  /// be compared, ops that have one name may be two things.
+  std::string models;
+  std::vector<SettingChange> settings;                              ///< of both plans, changed or not
   std::vector<FigureChange> figures;                                ///< of both plans, changed or not
   std::vector<OpChange> ops;                                        ///< largest change of time first
   uint64_t numSame = 0, numMoved = 0, numAdded = 0, numRemoved = 0; ///< ops

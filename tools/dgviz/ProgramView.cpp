@@ -10,11 +10,37 @@ using namespace dg::plan;
 
 namespace {
 
-Figures figuresOf(const Plan &plan, const ProgramView &view, const partitioner::CostModel &costs) {
+/// What the computing of a step waits for, by the roofline: the start of a kernel, then the slower of arithmetic and
+/// memory.
+void splitComputing(const Plan &plan, const ProgramView &view, const partitioner::Device &device, Figures &figures) {
+  double step = std::max(figures.stepUs, 1e-9) * std::max<double>(1, double(view.stages.size()));
+  for (const TimelineEvent &event : view.predicted.events) {
+    const Task &task = plan.tasks[event.task];
+    if (event.lane != 0)
+      continue;
+    double lengthUs = event.endUs - event.startUs,
+           launchUs = std::min(lengthUs, device.launchUs * view.predicted.scale);
+    auto rate = task.writes.empty() ? device.flopsPerSecond.end()
+                                    : device.flopsPerSecond.find(plan.values[task.writes[0]].dtype);
+    double flopsPerSecond = rate == device.flopsPerSecond.end() ? device.flopsPerSecond.begin()->second : rate->second;
+    bool isArithmetic = task.flops / (flopsPerSecond * device.efficiency) > task.bytes / device.memoryBytesPerSecond;
+    figures.launchShare += launchUs / step;
+    (isArithmetic ? figures.arithmeticShare : figures.memoryShare) += (lengthUs - launchUs) / step;
+  }
+}
+
+Figures figuresOf(const Plan &plan, const ProgramView &view, const partitioner::CostModel &costs,
+                  Prediction prediction) {
   Figures figures;
   figures.stepUs = view.predicted.totalUs;
   if (view.trace)
     figures.measuredStepUs = view.measured.totalUs;
+  // The plan's own figures where they are about this program on these machines.
+  bool isPlans = prediction != Prediction::elsewhere && isPredictedProgram(plan, *view.program);
+  const Predicted &sums = isPlans ? plan.predicted : view.predicted.simulated;
+  figures.computeUs = sums.computeUs;
+  figures.commUs = sums.commUs;
+  figures.bubble = sums.bubble;
   double numStages = std::max<double>(1, double(view.stages.size())), mostComputeUs = 0, sumComputeUs = 0;
   for (uint32_t stage = 0; stage < view.stages.size(); ++stage) {
     const RowTimes &row = view.stages[stage];
@@ -35,6 +61,7 @@ Figures figuresOf(const Plan &plan, const ProgramView &view, const partitioner::
     for (const Action &action : actions)
       for (TaskId task : plan.chunks[action.chunk].tasks)
         figures.flops += plan.tasks[task].flops * ranksPerStage;
+  splitComputing(plan, view, costs.cluster().device, figures);
   auto rate = costs.cluster().device.flopsPerSecond.find(DType::f32);
   if (rate != costs.cluster().device.flopsPerSecond.end() && figures.stepUs > 0)
     figures.utilisation = figures.flops / (rate->second * double(plan.mesh.numRanks()) * figures.stepUs * 1e-6);
@@ -47,13 +74,13 @@ Figures figuresOf(const Plan &plan, const ProgramView &view, const partitioner::
 } // namespace
 
 Result<ProgramView> viewOf(const Plan &plan, const Program &program, const partitioner::CostModel &costs,
-                           const Trace *trace) {
+                           Prediction prediction, const Trace *trace) {
   ProgramView view;
   view.program = &program;
   view.flow = flowOf(plan, program);
   view.tree = nest(view.flow);
   view.work = workOf(plan);
-  Result<Timeline> predicted = predictTimeline(plan, program, costs);
+  Result<Timeline> predicted = predictTimeline(plan, program, costs, prediction == Prediction::scaled);
   if (!predicted)
     return predicted.status();
   view.predicted = std::move(*predicted);
@@ -70,7 +97,7 @@ Result<ProgramView> viewOf(const Plan &plan, const Program &program, const parti
   view.memory = memoryCurves(plan, program, view.predicted);
   view.communications = communicationOps(plan, program, view.predictedUs, view.trace ? &view.measuredUs : nullptr);
   view.matrix = trafficMatrix(plan, view.communications);
-  view.figures = figuresOf(plan, view, costs);
+  view.figures = figuresOf(plan, view, costs, prediction);
   return view;
 }
 

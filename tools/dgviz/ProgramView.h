@@ -4,19 +4,28 @@
 #pragma once
 
 #include "tools/dgviz/Communication.h"
+#include "tools/dgviz/CriticalPath.h"
 #include "tools/dgviz/MemoryCurve.h"
 #include "tools/dgviz/OpTree.h"
 #include "tools/dgviz/Timeline.h"
 #include "tools/dgviz/Trace.h"
+#include "tools/dgviz/Work.h"
 
 #include <optional>
 
 namespace dg::viz {
 
+/// How the machines of a prediction relate to the plan: it was made for them; it was made for others; they are assumed,
+/// and times are scaled to what the plan says.
+enum class Prediction { own, elsewhere, scaled };
+
 /// The numbers that a plan is judged by. Shares are of the step, as means over the stages.
 struct Figures {
-  double stepUs = 0, measuredStepUs = -1; ///< -1: no trace
+  double stepUs = 0, measuredStepUs = -1;       ///< -1: no trace
+  double computeUs = 0, commUs = 0, bubble = 0; ///< as of plan::Predicted
   double computeShare = 0, exposedShare = 0, idleShare = 0;
+  double arithmeticShare = 0, memoryShare = 0,
+         launchShare = 0;    ///< of the step: what computing waits for; they add up to it
   double flops = 0;          ///< of a step, over all ranks
   double utilisation = 0;    ///< of the devices' peak arithmetic
   double imbalance = 0;      ///< longest computation of a stage over their mean, minus one
@@ -47,6 +56,6 @@ struct ProgramView {
 
 /// `trace` may be null; it and the plan must outlive the view. Fails like predictTimeline.
 Result<ProgramView> viewOf(const plan::Plan &plan, const plan::Program &program, const partitioner::CostModel &costs,
-                           const Trace *trace);
+                           Prediction prediction, const Trace *trace);
 
 } // namespace dg::viz

@@ -5,19 +5,31 @@ namespace dg::viz {
 
 namespace {
 
-Result<partitioner::CostModel> costsFor(const plan::Plan &plan, const std::string &cluster) {
-  if (cluster.empty())
-    return partitioner::CostModel(partitioner::hostCluster(uint32_t(plan.mesh.numRanks())));
-  Result<partitioner::Cluster> found = partitioner::findCluster(cluster);
-  if (!found)
-    return found.status();
-  return partitioner::CostModel(std::move(*found));
+/// What times are predicted on.
+struct Machines {
+  partitioner::CostModel costs;
+  Prediction prediction;
+};
+
+Result<Machines> machinesFor(const Job &job, const std::string &named) {
+  auto numRanks = uint32_t(job.plan.mesh.numRanks());
+  if (!named.empty()) {
+    Result<partitioner::Cluster> found = partitioner::findCluster(named);
+    if (!found)
+      return found.status();
+    return Machines{partitioner::CostModel(found->forRanks(numRanks)), Prediction::elsewhere};
+  }
+  if (job.cluster)
+    return Machines{partitioner::CostModel(*job.cluster), Prediction::own};
+  return Machines{partitioner::CostModel(partitioner::hostCluster(numRanks)), Prediction::scaled};
 }
 
-Status fillPrograms(Report &report, const partitioner::CostModel &costs) {
+Status fillPrograms(Report &report, const Machines &machines) {
+  const partitioner::CostModel &costs = machines.costs;
   report.clusterName = costs.cluster().name;
+  report.isOwnCluster = machines.prediction != Prediction::elsewhere;
   for (const plan::Program &program : report.job->plan.programs) {
-    Result<ProgramView> view = viewOf(report.job->plan, program, costs, report.trace.get());
+    Result<ProgramView> view = viewOf(report.job->plan, program, costs, machines.prediction, report.trace.get());
     if (!view)
       return view.status();
     Result<Advice> advice = adviseOn(report.job->plan, *view, costs);
@@ -34,12 +46,12 @@ Status fillDifferences(Report &report, const ReportInputs &inputs) {
   if (!before)
     return before.status();
   report.before = inputs.before;
-  Result<partitioner::CostModel> costs = costsFor(before->plan, inputs.cluster);
-  if (!costs)
-    return costs.status();
+  Result<Machines> machines = machinesFor(*before, inputs.cluster);
+  if (!machines)
+    return machines.status();
   for (const ProgramView &after : report.programs)
     if (const plan::Program *program = before->plan.findProgram(after.program->name)) {
-      Result<ProgramView> view = viewOf(before->plan, *program, *costs, nullptr);
+      Result<ProgramView> view = viewOf(before->plan, *program, machines->costs, machines->prediction, nullptr);
       if (!view)
         return view.status();
       report.differences.push_back({program->name, compare(before->plan, *view, report.job->plan, after)});
@@ -61,10 +73,10 @@ Result<Report> makeReport(const ReportInputs &inputs) {
       return trace.status();
     report.trace = std::make_unique<Trace>(std::move(*trace));
   }
-  Result<partitioner::CostModel> costs = costsFor(report.job->plan, inputs.cluster);
-  if (!costs)
-    return costs.status();
-  DG_RETURN_IF_ERROR(fillPrograms(report, *costs));
+  Result<Machines> machines = machinesFor(*report.job, inputs.cluster);
+  if (!machines)
+    return machines.status();
+  DG_RETURN_IF_ERROR(fillPrograms(report, *machines));
   if (!inputs.before.empty())
     DG_RETURN_IF_ERROR(fillDifferences(report, inputs));
   return report;
@@ -72,11 +84,11 @@ Result<Report> makeReport(const ReportInputs &inputs) {
 
 Result<Report> makeReport(plan::Plan plan) {
   Report report;
-  report.job = std::make_unique<Job>(Job{"", std::move(plan), {}, {}});
-  Result<partitioner::CostModel> costs = costsFor(report.job->plan, "");
-  if (!costs)
-    return costs.status();
-  DG_RETURN_IF_ERROR(fillPrograms(report, *costs));
+  report.job = std::make_unique<Job>(Job{"", std::move(plan), {}, {}, {}});
+  Result<Machines> machines = machinesFor(*report.job, "");
+  if (!machines)
+    return machines.status();
+  DG_RETURN_IF_ERROR(fillPrograms(report, *machines));
   return report;
 }
 

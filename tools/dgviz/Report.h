@@ -14,13 +14,14 @@ namespace dg::viz {
 
 struct ReportInputs {
   std::string job, trace, before; ///< paths; the last two may be empty
-  std::string cluster;            ///< preset or file; empty: as many ranks of this host as the plan has
+  std::string cluster;            ///< preset or file; empty: what the plan was made for
 };
 
 struct Report {
   std::unique_ptr<Job> job;     ///< views point into it
   std::unique_ptr<Trace> trace; ///< null: none
-  std::string clusterName;
+  std::string clusterName;      ///< of the machines that times are predicted on
+  bool isOwnCluster = true;     ///< the plan was made for these machines
   std::vector<ProgramView> programs;
   std::vector<Advice> advice; ///< per program
   std::string before;         ///< path of the plan that the job is compared with; empty: none

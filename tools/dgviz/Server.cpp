@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// One thread and one wait for all connections: a client that is slow or says nothing keeps nobody else waiting.
 #include "tools/dgviz/Server.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -18,14 +22,18 @@ namespace dg::viz {
 
 namespace {
 
-constexpr std::chrono::milliseconds requestTime(2000);
-constexpr size_t maxRequestBytes = 16384;
+/// For a request and its answer; a page may have some megabytes.
+constexpr std::chrono::seconds requestTime(10);
+constexpr size_t maxRequestBytes = 16384, maxClients = 64;
 
 class Descriptor {
 public:
   explicit Descriptor(int number) : number(number) {}
-  Descriptor(const Descriptor &) = delete;
-  Descriptor &operator=(const Descriptor &) = delete;
+  Descriptor(Descriptor &&other) noexcept : number(std::exchange(other.number, -1)) {}
+  Descriptor &operator=(Descriptor &&other) noexcept {
+    std::swap(number, other.number);
+    return *this;
+  }
   ~Descriptor() {
     if (number >= 0)
       close(number);
@@ -35,37 +43,6 @@ public:
 private:
   int number;
 };
-
-using Deadline = std::chrono::steady_clock::time_point;
-
-/// False when the deadline has passed first.
-bool waitFor(int socket, short events, Deadline deadline) {
-  pollfd entry{socket, events, 0};
-  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-  return left.count() > 0 && poll(&entry, 1, int(left.count())) > 0;
-}
-
-std::string readRequest(int socket, Deadline deadline) {
-  std::string request;
-  while (request.size() < maxRequestBytes && request.find("\r\n\r\n") == std::string::npos &&
-         waitFor(socket, POLLIN, deadline)) {
-    char buffer[4096];
-    ssize_t count = recv(socket, buffer, sizeof buffer, 0);
-    if (count <= 0)
-      break;
-    request.append(buffer, size_t(count));
-  }
-  return request;
-}
-
-void sendAll(int socket, std::string_view text, Deadline deadline) {
-  while (!text.empty() && waitFor(socket, POLLOUT, deadline)) {
-    ssize_t count = send(socket, text.data(), text.size(), MSG_NOSIGNAL);
-    if (count <= 0)
-      return;
-    text.remove_prefix(size_t(count));
-  }
-}
 
 std::string headerOf(const std::string &request, std::string_view name) {
   for (size_t line = request.find("\r\n"); line != std::string::npos; line = request.find("\r\n", line + 2)) {
@@ -98,6 +75,50 @@ std::string answerTo(const std::string &request, const std::string &page, uint16
   return answer("405 Method Not Allowed", "Only GET is answered.\n", "text/plain");
 }
 
+using Clock = std::chrono::steady_clock;
+
+/// One connection: its request is read, then its answer is sent, both until one deadline. Nothing in it waits.
+class Client {
+public:
+  explicit Client(int socket) : socket(socket), deadline(Clock::now() + requestTime) {}
+
+  /// What it waits for: a request, or room for more of the answer.
+  pollfd waiting() const { return {socket, short(answer.empty() ? POLLIN : POLLOUT), 0}; }
+  Clock::time_point until() const { return deadline; }
+
+  /// Goes on as far as the socket allows; false when the connection is over.
+  bool proceed(const std::string &page, uint16_t port) {
+    if (answer.empty() && !read())
+      return false;
+    if (answer.empty() && (request.find("\r\n\r\n") != std::string::npos || request.size() >= maxRequestBytes))
+      answer = answerTo(request, page, port);
+    return answer.empty() || write();
+  }
+
+private:
+  bool read() {
+    char buffer[4096];
+    ssize_t count = recv(socket, buffer, sizeof buffer, 0);
+    if (count > 0)
+      request.append(buffer, size_t(count));
+    return count > 0 || (count < 0 && isTemporary());
+  }
+
+  bool write() {
+    ssize_t count = send(socket, answer.data() + numSent, answer.size() - numSent, MSG_NOSIGNAL);
+    if (count > 0)
+      numSent += size_t(count);
+    return numSent < answer.size() && (count > 0 || isTemporary());
+  }
+
+  static bool isTemporary() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
+
+  Descriptor socket;
+  Clock::time_point deadline;
+  std::string request, answer;
+  size_t numSent = 0;
+};
+
 Status cannot(const char *what, uint16_t port) {
   return Status::error(ErrorKind::runFailed, "--serve: {} 127.0.0.1:{}: {}: choose another --port, or 0 for a free one",
                        what, port, std::strerror(errno));
@@ -112,7 +133,7 @@ Status serve(const std::string &page, uint16_t port, const std::function<void(co
   sigaddset(&stopSignals, SIGTERM);
   sigprocmask(SIG_BLOCK, &stopSignals, nullptr);
   Descriptor stop(signalfd(-1, &stopSignals, SFD_CLOEXEC));
-  Descriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Descriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   int one = 1;
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
   sockaddr_in address{};
@@ -125,19 +146,29 @@ Status serve(const std::string &page, uint16_t port, const std::function<void(co
     return cannot("nothing can be answered at", port);
   uint16_t taken = ntohs(address.sin_port);
   announce(fmt::format("http://127.0.0.1:{}/", taken));
+  std::vector<Client> clients;
   while (true) {
-    pollfd entries[] = {{listener, POLLIN, 0}, {stop, POLLIN, 0}};
-    if (poll(entries, 2, -1) < 0 && errno != EINTR) // idle until a request or a signal: both end the wait
+    std::vector<pollfd> entries = {{stop, POLLIN, 0}, {listener, POLLIN, 0}};
+    int waitMs = -1; // without a client: idle until a request or a signal, which both end the wait
+    for (const Client &client : clients) {
+      entries.push_back(client.waiting());
+      auto left = std::chrono::ceil<std::chrono::milliseconds>(client.until() - Clock::now()).count();
+      waitMs = int(std::max<int64_t>(0, waitMs < 0 ? left : std::min<int64_t>(waitMs, left)));
+    }
+    if (clients.size() >= maxClients)
+      entries[1].events = 0; // further ones wait in the listener's queue
+    if (poll(entries.data(), entries.size(), waitMs) < 0 && errno != EINTR)
       return cannot("waiting failed at", taken);
-    if (entries[1].revents)
+    if (entries[0].revents)
       return Status::ok();
-    if (!entries[0].revents)
-      continue;
-    Descriptor client(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (client < 0)
-      continue;
-    Deadline deadline = std::chrono::steady_clock::now() + requestTime;
-    sendAll(client, answerTo(readRequest(client, deadline), page, taken), deadline);
+    std::vector<Client> kept;
+    for (size_t i = 0; i < clients.size(); ++i)
+      if ((entries[i + 2].revents == 0 || clients[i].proceed(page, taken)) && Clock::now() < clients[i].until())
+        kept.push_back(std::move(clients[i]));
+    clients = std::move(kept);
+    if (entries[1].revents)
+      if (int socket = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); socket >= 0)
+        clients.emplace_back(socket);
   }
 }
 

@@ -5,6 +5,8 @@
 #include "tools/dgviz/PlanNumbers.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 
 namespace dg::viz {
 
@@ -46,15 +48,25 @@ private:
          plan.model.optimizer.empty() ? "no optimizer" : printable(plan.model.optimizer));
     line("mesh       pipe={} data={} tensor={}: {} ranks", plan.mesh.sizeOf("pipe"), plan.mesh.sizeOf("data"),
          plan.mesh.sizeOf("tensor"), plan.mesh.numRanks());
-    line("predicted  step {}, compute {}, communication {}, bubble {:.1f} %", timeText(plan.predicted.stepUs),
-         timeText(plan.predicted.computeUs), timeText(plan.predicted.commUs), plan.predicted.bubble * 100);
-    if (plan.search.lowerBoundUs > 0)
-      line("search     {}, lower bound {}, gap {:.1f} %, {:.1f} s", printable(plan.search.stopped),
-           timeText(plan.search.lowerBoundUs), plan.search.gap * 100, plan.search.seconds);
-    else
+    for (const ProgramView &view : report.programs)
+      if (isPredictedProgram(plan, *view.program))
+        line("predicted  step {}, compute {}, communication {}, bubble {:.1f} %, on {}", timeText(view.figures.stepUs),
+             timeText(view.figures.computeUs), timeText(view.figures.commUs), view.figures.bubble * 100,
+             printable(report.clusterName));
+    if (!report.isOwnCluster)
+      line("           the plan was made for other machines, where its step takes {}", timeText(plan.predicted.stepUs));
+    if (plan.search.lowerBoundUs > 0) {
+      // The search judges by closed forms; the plan that it chose is then compiled and predicted op by op.
+      line("search     {} in {:.1f} s; it estimated this plan at {}, {:.1f} % above the bound of {} for all plans",
+           printable(plan.search.stopped), plan.search.seconds,
+           timeText(plan.search.lowerBoundUs * (1 + plan.search.gap)), plan.search.gap * 100,
+           timeText(plan.search.lowerBoundUs));
+      line("           compiled and predicted op by op it is {}: estimates compare with each other only",
+           timeText(plan.predicted.stepUs));
+    } else
       line("search     {}: no bound, no alternatives", printable(plan.search.stopped));
     for (const Alternative &alternative : plan.search.alternatives)
-      line("           instead of {}: step {}, peak {}", printable(alternative.description),
+      line("           instead of {}: estimated at {}, peak {}", printable(alternative.description),
            timeText(alternative.stepUs), bytesText(double(alternative.peakBytes)));
     std::vector<std::vector<KindMemory>> memory = memoryByKind(plan);
     for (uint32_t stage = 0; stage < plan.numStages(); ++stage) {
@@ -69,23 +81,26 @@ private:
   void writeProgram(const ProgramView &view, const Advice &advice) {
     const Program &program = *view.program;
     line("");
-    line("program    {}: batch {}, {} micro-batches, schedule {}", printable(program.name), program.batch,
-         program.microbatches, program.schedule.empty() ? "none" : printable(program.schedule));
+    line("program    {}: batch {}, {} micro-batch{}, schedule {}", printable(program.name), program.batch,
+         program.microbatches, program.microbatches == 1 ? "" : "es",
+         program.schedule.empty() ? "none" : printable(program.schedule));
     line("limit      {}", advice.limit);
     for (const std::string &fact : advice.facts)
       line("           {}", printable(fact));
     for (size_t i = 0; i < advice.changes.size(); ++i) {
       const Change &change = advice.changes[i];
-      line("try {}      {}: up to {} of {} less. {}", i + 1, printable(change.title), timeText(change.gainUs),
-           timeText(view.figures.stepUs), printable(change.how));
+      line("try {}      {}: {} of {} less. {}", i + 1, printable(change.title), timeText(change.gainUs),
+           timeText(change.ofUs), printable(change.how));
     }
     if (advice.changes.empty())
       line("try        nothing known would save more than 1 % of the step");
     for (const Traffic &traffic : trafficOf(plan, program))
       line("traffic    stage {}: {} over {}: {} calls, {} a step", traffic.stage, traffic.op, printable(traffic.axis),
            traffic.calls, bytesText(double(traffic.bytes)));
-    line("timeline   predicted, {}; 0-9 forward, a-z backward of a micro-batch, U update, ~ communication, . idle",
-         timeText(view.predicted.totalUs));
+    line(
+        "timeline   predicted, {}; a column shows what took most of it: 0-9 forward and a-z backward of a micro-batch,",
+        timeText(view.predicted.totalUs));
+    line("           U update, - other, ~ communication that nothing hides, . waiting");
     drawRows(view, view.predicted, "stage");
     if (!view.trace)
       return;
@@ -103,24 +118,45 @@ private:
     case Work::update:
       return 'U';
     default:
-      return '~';
+      return '-';
     }
   }
 
-  /// A cell shows computation before communication, and the later of two ops.
+  using Columns = std::array<double, timelineColumns>;
+
+  /// Adds to each column the part of the span that lies in it.
+  static void spread(const Span &span, double perColumn, Columns &columns) {
+    auto first = std::min(timelineColumns - 1, size_t(std::max(0.0, span.startUs) / perColumn));
+    for (size_t i = first; i < timelineColumns && double(i) * perColumn < span.endUs; ++i)
+      columns[i] += std::min(span.endUs, double(i + 1) * perColumn) - std::max(span.startUs, double(i) * perColumn);
+  }
+
+  /// A column shows what took most of it; computing counts before the communication that it hides.
   void drawRows(const ProgramView &view, const Timeline &timeline, const char *what) {
-    std::vector<std::string> rows(timeline.numRows, std::string(timelineColumns, '.'));
     double perColumn = std::max(timeline.totalUs, 1e-9) / timelineColumns;
-    for (bool computes : {false, true})
-      for (const TimelineEvent &event : timeline.events) {
-        Work work = view.work[event.task];
-        if ((work != Work::communication) != computes || work == Work::other)
-          continue;
-        auto from = size_t(event.startUs / perColumn), to = size_t(event.endUs / perColumn);
-        for (size_t column = from; column <= to && column < timelineColumns; ++column)
-          if (event.endUs - event.startUs >= perColumn / 2 || rows[event.row][column] == '.')
-            rows[event.row][column] = letterFor(work, event.microbatch);
+    std::vector<std::map<char, Columns>> letters(timeline.numRows);
+    for (const TimelineEvent &event : timeline.events)
+      if (view.work[event.task] != Work::communication)
+        spread({event.startUs, event.endUs}, perColumn,
+               letters[event.row][letterFor(view.work[event.task], event.microbatch)]);
+    std::vector<BusyTimes> busy = busyTimes(plan, timeline);
+    std::vector<std::string> rows(timeline.numRows, std::string(timelineColumns, '.'));
+    for (size_t row = 0; row < rows.size(); ++row) {
+      Columns computing{}, all{};
+      for (const Span &span : busy[row].computing)
+        spread(span, perColumn, computing);
+      for (const Span &span : busy[row].all)
+        spread(span, perColumn, all);
+      for (size_t i = 0; i < timelineColumns; ++i) {
+        double communicating = all[i] - computing[i], waiting = perColumn - all[i];
+        if (computing[i] > 0 && computing[i] >= std::max(communicating, waiting))
+          rows[row][i] = std::max_element(letters[row].begin(), letters[row].end(), [&](const auto &a, const auto &b) {
+                           return a.second[i] < b.second[i];
+                         })->first;
+        else if (communicating > waiting)
+          rows[row][i] = '~';
       }
+    }
     for (size_t row = 0; row < std::min(rows.size(), maxTimelineRows); ++row)
       line("{:>6} {:<4}{}", what, row, rows[row]);
     if (rows.size() > maxTimelineRows)
@@ -144,6 +180,12 @@ private:
   void writeDifference(const std::string &name, const PlanDifference &difference) {
     line("");
     line("difference of program {}, from {} to this plan", printable(name), printable(report.before));
+    if (!difference.models.empty())
+      line("           {}", printable(difference.models));
+    for (const SettingChange &setting : difference.settings)
+      line("           {:<26} {}", printable(setting.name),
+           setting.before == setting.after ? printable(setting.after)
+                                           : printable(setting.before) + " -> " + printable(setting.after));
     for (const std::vector<FigureChange> *list : {&difference.figures, &difference.traffic})
       for (const FigureChange &change : *list)
         line("           {:<26} {:>12} -> {:>12}", printable(change.name), valueText(change, change.before),

@@ -6,91 +6,27 @@
 
 #include <algorithm>
 #include <map>
-#include <string_view>
 #include <tuple>
-#include <unordered_map>
 
 namespace dg::viz {
 
 using namespace dg::plan;
 
-const char *nameOf(Work work) {
-  static constexpr const char *names[] = {"forward", "input gradient", "weight gradient",
-                                          "update",  "communication",  "other"};
-  return names[size_t(work)];
+bool isPredictedProgram(const Plan &plan, const Program &program) {
+  const Program *train = plan.findProgram("train");
+  return &program == (train ? train : &plan.programs.front());
 }
 
-namespace {
-
-/// Per value: whether it is summed over micro-batches, or read by an update.
-std::vector<bool> findUpdateInputs(const Plan &plan) {
-  std::vector<bool> found(plan.values.size());
-  for (ValueId id = 0; id < plan.values.size(); ++id)
-    found[id] = plan.values[id].kind == ValueKind::accumulator;
-  for (const Chunk &chunk : plan.chunks)
-    if (chunk.phase == Phase::update)
-      for (TaskId task : chunk.tasks)
-        for (ValueId value : plan.tasks[task].reads)
-          found[value] = true;
-  return found;
-}
-
-/// The layer that an op belongs to: its name up to the slash.
-std::string_view layerOf(const Task &task) { return std::string_view(task.name).substr(0, task.name.find('/')); }
-
-/// Who reads a value later in its chunk.
-struct Readers {
-  bool makeInputGradients = false;
-  std::string_view layer;
-};
-
-bool isForWeights(const Task &task, const std::vector<bool> &isUpdateInput, const std::map<ValueId, Readers> &readers) {
-  for (ValueId value : task.writes) {
-    if (isUpdateInput[value])
-      continue;
-    auto found = readers.find(value);
-    if (found == readers.end() || found->second.makeInputGradients || found->second.layer != layerOf(task))
-      return false;
-  }
-  return !task.writes.empty();
-}
-
-} // namespace
-
-std::vector<Work> workOf(const Plan &plan) {
-  std::vector<Work> work(plan.tasks.size(), Work::other);
-  std::vector<bool> isUpdateInput = findUpdateInputs(plan);
-  for (const Chunk &chunk : plan.chunks) {
-    std::map<ValueId, Readers> readers;
-    for (size_t i = chunk.tasks.size(); i-- > 0;) {
-      TaskId id = chunk.tasks[i];
-      const Task &task = plan.tasks[id];
-      bool forWeights = isForWeights(task, isUpdateInput, readers);
-      for (ValueId value : task.reads) {
-        Readers &known = readers.try_emplace(value, Readers{false, layerOf(task)}).first->second;
-        known.makeInputGradients |= !forWeights || known.layer != layerOf(task);
-      }
-      if (isCommunication(task.kind) || task.kind == TaskKind::finish)
-        work[id] = Work::communication;
-      else if (chunk.phase == Phase::forward)
-        work[id] = Work::forward;
-      else if (chunk.phase == Phase::update)
-        work[id] = Work::update;
-      else if (chunk.phase == Phase::backward)
-        work[id] = forWeights ? Work::weightGradient : Work::inputGradient;
-    }
-  }
-  return work;
-}
-
-Result<Timeline> predictTimeline(const Plan &plan, const Program &program, const partitioner::CostModel &costs) {
+Result<Timeline> predictTimeline(const Plan &plan, const Program &program, const partitioner::CostModel &costs,
+                                 bool scalesToPlan) {
   std::vector<partitioner::SimulatedTask> tasks;
   Result<Predicted> predicted = partitioner::simulateProgram(plan, program, costs, &tasks);
   if (!predicted)
     return predicted.status();
   Timeline timeline;
+  timeline.simulated = *predicted;
   timeline.numRows = uint32_t(program.actions.size());
-  if (program.name == "train" && plan.predicted.stepUs > 0 && predicted->stepUs > 0)
+  if (scalesToPlan && isPredictedProgram(plan, program) && plan.predicted.stepUs > 0 && predicted->stepUs > 0)
     timeline.scale = plan.predicted.stepUs / predicted->stepUs;
   timeline.totalUs = predicted->stepUs * timeline.scale;
   for (const partitioner::SimulatedTask &task : tasks)
@@ -100,162 +36,112 @@ Result<Timeline> predictTimeline(const Plan &plan, const Program &program, const
   return timeline;
 }
 
-namespace {
-
-/// Time covered by intervals that were added in the order of their starts.
-class Coverage {
-public:
-  void add(double start, double end) {
-    covered += std::max(0.0, end - std::max(start, reached));
-    reached = std::max(reached, end);
+EventIndex::EventIndex(const Timeline &timeline) {
+  for (uint32_t i = 0; i < timeline.events.size(); ++i) {
+    const TimelineEvent &event = timeline.events[i];
+    uint32_t &at = events.try_emplace({event.task, (uint64_t(event.microbatch) << 32) | event.row}, i).first->second;
+    if (timeline.events[at].endUs < event.endUs)
+      at = i;
   }
-  double total() const { return covered; }
+}
 
-private:
-  double covered = 0, reached = 0;
-};
+uint32_t EventIndex::find(uint32_t row, TaskId task, uint32_t microbatch) const {
+  auto found = events.find({task, (uint64_t(microbatch) << 32) | row});
+  return found == events.end() ? noId : found->second;
+}
 
-} // namespace
+PeerIndex::PeerIndex(const Plan &plan, const Timeline &timeline, TaskKind kind)
+    : plan(plan), isByStage(timeline.numRows == plan.numStages()) {
+  for (TaskId id = 0; id < plan.tasks.size(); ++id)
+    if (plan.tasks[id].kind == kind)
+      tasks[{plan.tasks[id].stage, plan.tasks[id].channel}].push_back(id);
+}
 
-std::vector<RowTimes> rowTimes(const Plan &plan, const Timeline &timeline) {
-  std::vector<Coverage> compute(timeline.numRows), busy(timeline.numRows);
+uint32_t PeerIndex::find(const EventIndex &events, uint32_t row, const Task &task, uint32_t microbatch) const {
+  auto found = tasks.find({task.peerStage, task.channel});
+  if (found == tasks.end())
+    return noId;
+  int64_t perStage = plan.mesh.numRanks() / std::max<int64_t>(1, plan.numStages());
+  auto there = isByStage ? task.peerStage : uint32_t(task.peerStage * perStage + row % perStage);
+  for (TaskId peer : found->second)
+    if (uint32_t event = events.find(there, peer, microbatch); event != noId)
+      return event;
+  return noId;
+}
+
+void findMeetings(const Plan &plan, Timeline &timeline) {
+  EventIndex index(timeline);
+  PeerIndex sends(plan, timeline, TaskKind::send), receives(plan, timeline, TaskKind::receive);
+  for (uint32_t i = 0; i < timeline.events.size(); ++i) {
+    TimelineEvent &event = timeline.events[i];
+    const Task &task = plan.tasks[event.task];
+    double readyUs = event.startUs;
+    auto meet = [&](uint32_t other) {
+      if (other == noId || timeline.events[other].startUs <= readyUs)
+        return;
+      readyUs = timeline.events[other].startUs;
+      event.awaited = other;
+    };
+    if (task.kind == TaskKind::send) {
+      // Whoever receives later than that was not waited for: the message was put aside.
+      uint32_t other = receives.find(index, event.row, task, event.microbatch);
+      meet(other != noId && timeline.events[other].startUs < event.endUs ? other : noId);
+    } else if (task.kind == TaskKind::receive)
+      meet(sends.find(index, event.row, task, event.microbatch));
+    else if (isCollective(task.kind))
+      for (int64_t rank : plan.mesh.groupOf(event.row, task.axis))
+        meet(index.find(uint32_t(rank), event.task, event.microbatch));
+    event.waitUs = std::min(readyUs, event.endUs) - event.startUs;
+  }
+  for (TimelineEvent &event : timeline.events) {
+    const Task &task = plan.tasks[event.task];
+    if (task.kind != TaskKind::finish)
+      continue;
+    if (uint32_t start = index.find(event.row, task.finishes, event.microbatch); start != noId)
+      event.waitUs = std::clamp(timeline.events[start].busyFromUs(), event.startUs, event.endUs) - event.startUs;
+  }
+}
+
+std::vector<Span> merged(std::vector<Span> spans) {
+  std::sort(spans.begin(), spans.end(), [](const Span &a, const Span &b) { return a.startUs < b.startUs; });
+  std::vector<Span> result;
+  for (const Span &span : spans)
+    if (!result.empty() && span.startUs <= result.back().endUs)
+      result.back().endUs = std::max(result.back().endUs, span.endUs);
+    else
+      result.push_back(span);
+  return result;
+}
+
+std::vector<BusyTimes> busyTimes(const Plan &plan, const Timeline &timeline) {
+  std::vector<BusyTimes> rows(timeline.numRows);
   for (const TimelineEvent &event : timeline.events) {
-    busy[event.row].add(event.startUs, event.endUs);
     TaskKind kind = plan.tasks[event.task].kind;
+    rows[event.row].all.push_back({event.busyFromUs(), event.endUs});
     if (!isCommunication(kind) && kind != TaskKind::finish)
-      compute[event.row].add(event.startUs, event.endUs);
+      rows[event.row].computing.push_back({event.startUs, event.endUs});
   }
-  std::vector<RowTimes> rows;
-  for (uint32_t row = 0; row < timeline.numRows; ++row)
-    rows.push_back({compute[row].total(), std::max(0.0, busy[row].total() - compute[row].total()),
-                    std::max(0.0, timeline.totalUs - busy[row].total())});
+  for (BusyTimes &row : rows)
+    row = {merged(std::move(row.computing)), merged(std::move(row.all))};
   return rows;
 }
 
-namespace {
-
-class CriticalWalk {
-public:
-  CriticalWalk(const Plan &plan, Timeline &timeline) : plan(plan), timeline(timeline) {
-    for (uint32_t i = 0; i < timeline.events.size(); ++i) {
-      const TimelineEvent &event = timeline.events[i];
-      uint32_t &at = eventOf.try_emplace(keyOf(event.row, event.task, event.microbatch), i).first->second;
-      if (timeline.events[at].endUs < event.endUs)
-        at = i;
-    }
-    for (TaskId id = 0; id < plan.tasks.size(); ++id)
-      if (plan.tasks[id].kind == TaskKind::send)
-        sends[{plan.tasks[id].stage, plan.tasks[id].channel}].push_back(id);
-    endsByRow.resize(timeline.numRows);
-    for (uint32_t i = 0; i < timeline.events.size(); ++i)
-      endsByRow[timeline.events[i].row].push_back(i);
-    for (std::vector<uint32_t> &row : endsByRow)
-      std::sort(row.begin(), row.end(),
-                [&](uint32_t a, uint32_t b) { return std::pair(endOf(a), a) < std::pair(endOf(b), b); });
+std::vector<RowTimes> rowTimes(const Plan &plan, const Timeline &timeline) {
+  auto lengthOf = [](const std::vector<Span> &spans) {
+    double sum = 0;
+    for (const Span &span : spans)
+      sum += span.endUs - span.startUs;
+    return sum;
+  };
+  std::vector<RowTimes> rows;
+  for (const BusyTimes &row : busyTimes(plan, timeline)) {
+    double computeUs = lengthOf(row.computing), busyUs = lengthOf(row.all);
+    rows.push_back({computeUs, std::max(0.0, busyUs - computeUs), std::max(0.0, timeline.totalUs - busyUs)});
   }
-
-  CriticalPath run() {
-    CriticalPath path;
-    if (timeline.events.empty())
-      return path;
-    uint32_t at = 0;
-    for (uint32_t i = 1; i < timeline.events.size(); ++i)
-      if (endOf(i) > endOf(at))
-        at = i;
-    while (true) {
-      TimelineEvent &event = timeline.events[at];
-      event.isCritical = true;
-      ++path.numEvents;
-      uint32_t before = predecessorOf(event);
-      double reachedUs = before == noId ? 0 : endOf(before);
-      TaskKind kind = plan.tasks[event.task].kind;
-      // Where measured ops overlap, only the part after the one before counts.
-      double ownUs = event.endUs - std::max(event.startUs, reachedUs);
-      (isCommunication(kind) || kind == TaskKind::finish ? path.communicationUs : path.computeUs) += ownUs;
-      path.waitingUs += std::max(0.0, event.startUs - reachedUs);
-      if (before == noId)
-        return path;
-      at = before;
-    }
-  }
-
-private:
-  static constexpr double toleranceUs = 1e-6;
-
-  static uint64_t keyOf(uint32_t row, TaskId task, uint32_t microbatch) {
-    return (uint64_t(task) << 32) ^ (uint64_t(microbatch) << 14) ^ row;
-  }
-  double endOf(uint32_t event) const { return timeline.events[event].endUs; }
-
-  uint32_t predecessorOf(const TimelineEvent &event) const {
-    uint32_t best = lastEnded(event);
-    std::vector<TaskId> waiting = plan.tasks[event.task].deps;
-    if (plan.tasks[event.task].kind == TaskKind::finish)
-      waiting.push_back(plan.tasks[event.task].finishes);
-    for (size_t i = 0; i < waiting.size() && waiting.size() < 64; ++i) {
-      const Task &task = plan.tasks[waiting[i]];
-      uint32_t found = find(event, waiting[i]);
-      if (found == noId && task.kind == TaskKind::receive)
-        found = findSend(event, task);
-      if (found != noId && endOf(found) <= event.startUs + toleranceUs) {
-        if (best == noId || endOf(found) >= endOf(best) - toleranceUs)
-          best = found;
-      } else if (found == noId) { // a task without a time of its own stands for what it waited for
-        waiting.insert(waiting.end(), task.deps.begin(), task.deps.end());
-        if (task.kind == TaskKind::finish)
-          waiting.push_back(task.finishes);
-      }
-    }
-    return best;
-  }
-
-  uint32_t find(const TimelineEvent &event, TaskId task) const {
-    auto found = eventOf.find(keyOf(event.row, task, event.microbatch));
-    return found == eventOf.end() ? noId : found->second;
-  }
-
-  /// The send that a receive waits for: on the other stage, at the same data and tensor coordinates.
-  uint32_t findSend(const TimelineEvent &event, const Task &receive) const {
-    auto senders = sends.find({receive.peerStage, receive.channel});
-    if (senders == sends.end())
-      return noId;
-    int64_t perStage = plan.mesh.numRanks() / std::max<int64_t>(1, plan.numStages());
-    bool isByStage = timeline.numRows == plan.numStages();
-    auto row = isByStage ? receive.peerStage : uint32_t(receive.peerStage * perStage + event.row % perStage);
-    for (TaskId send : senders->second)
-      if (auto found = eventOf.find(keyOf(row, send, event.microbatch)); found != eventOf.end())
-        return found->second;
-    return noId;
-  }
-
-  /// Of the event's row: what ended last before it started.
-  uint32_t lastEnded(const TimelineEvent &event) const {
-    const std::vector<uint32_t> &row = endsByRow[event.row];
-    auto after = std::upper_bound(row.begin(), row.end(), event.startUs + toleranceUs,
-                                  [&](double time, uint32_t other) { return time < endOf(other); });
-    while (after != row.begin()) {
-      uint32_t candidate = *--after;
-      if (&timeline.events[candidate] != &event && timeline.events[candidate].startUs < event.startUs)
-        return candidate;
-    }
-    return noId;
-  }
-
-  const Plan &plan;
-  Timeline &timeline;
-  std::unordered_map<uint64_t, uint32_t> eventOf; ///< row, task and micro-batch → the event that ends last
-  std::map<std::pair<uint32_t, uint32_t>, std::vector<TaskId>> sends; ///< by stage and channel
-  std::vector<std::vector<uint32_t>> endsByRow;
-};
-
-} // namespace
-
-CriticalPath markCriticalPath(const Plan &plan, Timeline &timeline) { return CriticalWalk(plan, timeline).run(); }
+  return rows;
+}
 
 std::vector<double> meanTaskUs(const Plan &plan, const Timeline &timeline) {
-  struct Span {
-    double startUs, endUs;
-  };
   std::map<std::tuple<TaskId, uint32_t, uint32_t>, Span> spans;
   for (const TimelineEvent &event : timeline.events) {
     auto [found, isNew] =

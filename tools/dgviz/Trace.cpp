@@ -135,6 +135,7 @@ private:
       return std::tie(a.startUs, a.row, a.lane, a.task) < std::tie(b.startUs, b.row, b.lane, b.task);
     });
     timeline.events = std::move(events);
+    findMeetings(plan, timeline);
     return timeline;
   }
 

@@ -162,8 +162,9 @@ int main(int argc, char **argv) {
   auto *text = app.add_flag("--text", options.asText, "print summary and timeline; no page is written");
   auto *serve = app.add_flag("--serve", options.serves, "show the page on 127.0.0.1 until Ctrl-C; nothing is written");
   app.add_option("--port", options.port, "with --serve: the port (default: 0, a free one)")->needs(serve);
-  app.add_option("--cluster", options.cluster,
-                 "what to predict times on: a preset or cluster.json (default: one core of this host for each rank)");
+  app.add_option(
+      "--cluster", options.cluster,
+      "predict on other machines: a preset as a100x8:nodes=2, or cluster.json (default: what the job was made for)");
   text->excludes(output)->excludes(format)->excludes(serve);
   serve->excludes(output)->excludes(format);
   app.set_version_flag("--version", "dgviz " DG_VERSION);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that dgviz draws every plan into one closed page that shows hostile names as text, lays out what it nests, and
 // keeps to its exit codes.
+#include "partitioner/Simulator.h"
 #include "runtime/package/Package.h"
 #include "tests/unit/TemporaryFolder.h"
 #include "tests/unit/plan/SamplePlan.h"
@@ -253,6 +254,41 @@ TEST(Tool, ExitCodesAndFiles) {
   ASSERT_TRUE(package::writePackage(job, {package::PackageEntry::ofText("plan.json", "{\"version\": 9}")}));
   EXPECT_EQ(runTool(job + " --text", out), 65);
   EXPECT_NE(readFile(out).find("version 9"), std::string::npos) << readFile(out);
+}
+
+TEST(Tool, PredictsOnTheMachinesOfTheJobOrOnThoseNamed) {
+  dg::test::TemporaryFolder folder;
+  std::string job = folder.path("job.dgx"), out = folder.path("out");
+  Plan plan = samplePlan();
+  partitioner::Cluster own = partitioner::hostCluster(4);
+  own.device.launchUs = 50;
+  plan.predicted = *partitioner::simulate(plan, partitioner::CostModel(own));
+  ASSERT_TRUE(package::writePackage(job, {package::PackageEntry::ofText("plan.json", toJson(plan)),
+                                          package::PackageEntry::ofText("cluster.json", partitioner::toJson(own))}));
+  EXPECT_EQ(runTool(job + " --text", out), 0) << readFile(out);
+  EXPECT_NE(readFile(out).find("step " + timeText(plan.predicted.stepUs)), std::string::npos) << readFile(out);
+  EXPECT_EQ(readFile(out).find("other machines, where"), std::string::npos);
+  Predicted there = *partitioner::simulate(plan, partitioner::CostModel(*partitioner::findCluster("a100x8")));
+  EXPECT_EQ(runTool(job + " --cluster a100x8 --text", out), 0) << readFile(out);
+  for (const std::string &part : {"step " + timeText(there.stepUs), "timeline   predicted, " + timeText(there.stepUs),
+                                  std::string("on a100x8"), "where its step takes " + timeText(plan.predicted.stepUs)})
+    EXPECT_NE(readFile(out).find(part), std::string::npos) << readFile(out) << "lacks " << part;
+  ASSERT_NE(timeText(there.stepUs), timeText(plan.predicted.stepUs));
+  ASSERT_TRUE(package::writePackage(job, {package::PackageEntry::ofText("plan.json", toJson(plan)),
+                                          package::PackageEntry::ofText("cluster.json", "{\"version\": 1}")}));
+  EXPECT_EQ(runTool(job + " --text", out), 65);
+  EXPECT_NE(readFile(out).find("cluster.json"), std::string::npos) << readFile(out);
+}
+
+TEST(TextSummary, FiguresOfTheSearchAgree) {
+  Plan plan = samplePlan();
+  plan.search = {100, 0.25, 1, "complete", {{"data=4", 150, 4096}}};
+  Result<Report> report = makeReport(plan);
+  ASSERT_TRUE(report);
+  std::string text = textSummary(*report);
+  for (const char *part : {"it estimated this plan at 125.0 µs, 25.0 % above the bound of 100.0 µs",
+                           "predicted op by op it is 1.23 ms", "data=4: estimated at 150.0 µs"})
+    EXPECT_NE(text.find(part), std::string::npos) << text << "lacks " << part;
 }
 
 TEST(Tool, ReasonsAreCheckedBeforeTheyAreShown) {

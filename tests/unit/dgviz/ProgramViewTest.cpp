@@ -142,14 +142,14 @@ TEST(Advice, NamesWhatLimitsAndWhatHelps) {
   EXPECT_NE(waiting.advice[0].limit.find("Waiting limits"), std::string::npos) << waiting.advice[0].limit;
   bool isAdvised = false;
   for (const Change &change : waiting.advice[0].changes)
-    isAdvised |= change.how == "dgc --microbatches 2";
+    isAdvised |= change.how.find("--microbatches") != std::string::npos;
   EXPECT_TRUE(isAdvised);
   Report alone = reportOf({.stages = 1, .data = 1, .microbatches = 1});
-  EXPECT_NE(alone.advice[0].limit.find("Arithmetic limits"), std::string::npos) << alone.advice[0].limit;
   for (const Advice *advice : {&waiting.advice[0], &alone.advice[0]}) {
     EXPECT_LE(advice->changes.size(), 3u);
     for (size_t i = 1; i < advice->changes.size(); ++i)
-      EXPECT_GE(advice->changes[i - 1].gainUs, advice->changes[i].gainUs);
+      EXPECT_GE(advice->changes[i - 1].gainUs / advice->changes[i - 1].ofUs,
+                advice->changes[i].gainUs / advice->changes[i].ofUs);
   }
 }
 
@@ -169,10 +169,27 @@ TEST(Difference, SaysWhatMoved) {
   for (const OpChange &change : difference.ops)
     isNamed |= change.what == "type f32 → bf16" && change.name == "fc0_0/matmul";
   EXPECT_TRUE(isNamed);
+  EXPECT_EQ(difference.models, "");
   PlanDifference same = compare(before, a->programs[0], before, a->programs[0]);
   EXPECT_TRUE(same.ops.empty());
   for (const FigureChange &change : same.figures)
     EXPECT_EQ(change.before, change.after);
+}
+
+TEST(Difference, ListsSettingsAndSaysWhenModelsDiffer) {
+  Plan before = samplePlan(),
+       after = samplePlan({.stages = 4, .data = 1, .microbatches = 8, .oneForwardOneBackward = false});
+  Result<Report> a = makeReport(before), b = makeReport(after);
+  ASSERT_TRUE(a && b);
+  PlanDifference difference = compare(before, a->programs[0], after, b->programs[0]);
+  std::map<std::string, std::pair<std::string, std::string>> settings;
+  for (const SettingChange &change : difference.settings)
+    settings[change.name] = {change.before, change.after};
+  EXPECT_EQ(settings["mesh"], std::pair(std::string("data=2,tensor=1,pipe=2"), std::string("data=1,tensor=1,pipe=4")));
+  EXPECT_EQ(settings["micro-batches"], std::pair(std::string("4"), std::string("8")));
+  EXPECT_EQ(settings["schedule"], std::pair(std::string("1f1b"), std::string("gpipe")));
+  EXPECT_NE(difference.models.find("The models differ"), std::string::npos) << "twice the stages, twice the parameters";
+  EXPECT_NE(difference.models.find("6 new"), std::string::npos) << difference.models;
 }
 
 TEST(Trace, IsMatchedWithItsPlan) {

@@ -21,11 +21,17 @@ function showDifference() {
   }
   const own = difference.programs[program().name];
   if (!own) { put(panel(host, 'Difference', '').body, 'div', { class: 'empty' }, difference.before + ' has no program ' + program().name + '.'); return; }
+  const changed = own.settings.filter((setting) => setting.before !== setting.after);
   const step = own.figures[0], faster = step.before - step.after;
   const box = panel(host, 'Difference', difference.before + ' → ' + difference.after);
-  put(put(box.body, 'div', { class: 'words' }), 'p', { class: 'lead' },
+  const words = put(box.body, 'div', { class: 'words' });
+  if (own.models) put(words, 'p', { class: 'lead warning' }, own.models);
+  put(words, 'p', { class: 'lead' },
     (Math.abs(faster) < 1e-6 * step.before ? 'Both plans are predicted to take the same time' : difference.after + ' is predicted to be ' + (faster > 0 ? (step.before / step.after).toFixed(2) + ' times as fast' : (step.after / step.before).toFixed(2) + ' times slower')) +
     ': ' + timeText(step.before) + ' → ' + timeText(step.after) + '. ' + plural(own.moved, 'op') + ' moved, ' + own.added + ' added, ' + own.removed + ' removed, ' + own.same + ' stayed.');
+  put(words, 'p', { class: 'muted' }, changed.length ? 'What was asked for differs in ' + changed.map((setting) => setting.name + ' (' + (setting.before || 'none') + ' → ' + (setting.after || 'none') + ')').join(', ') + '.' : 'Both were asked for in the same way.');
+  const settings = panel(host, 'Settings', 'what each plan was made with', 'settings');
+  table(settings.body, [['what'], ['before'], ['after'], ['']], own.settings.map((setting) => ({ total: setting.before !== setting.after, cells: [setting.name, setting.before || 'none', setting.after || 'none', setting.before === setting.after ? 'same' : 'changed'] })));
   const pair = put(host, 'div', { class: 'pair' });
   changeRows(pair, 'Figures', '', own.figures);
   changeRows(pair, 'Traffic', 'tensors over all ranks in a step', own.traffic);

@@ -91,7 +91,7 @@ class GraphView {
     draw(element, 'rect', { width: 6, height: (box.inner ? frameHead : box.h) - 12, x: about.isCommunication && !isGroup ? 14 : 6, y: 6, rx: 3 }).style.fill = about.colour;
     const left = about.isCommunication && !isGroup ? 28 : 20;
     draw(element, 'text', { x: left, y: box.inner ? 17 : 20 }, shorten(graph.titles[node], box.inner ? Math.floor(box.w / 8) : 22));
-    if (!box.inner) draw(element, 'text', { x: left, y: 37, class: 'sub' }, shorten(about.sub, 31));
+    if (!box.inner) draw(element, 'text', { x: left, y: 37, class: 'sub' }, fitted(about.sub, Math.floor((box.w - left - 6) / 5.6)));
     if (isGroup) {
       const sign = draw(element, 'g', { class: 'sign', transform: 'translate(' + (box.w - 16) + ' ' + (box.inner ? 13 : 15) + ')' });
       draw(sign, 'rect', { x: -8, y: -8, width: 16, height: 16, rx: 4 });
@@ -144,11 +144,28 @@ class GraphView {
     for (let at = this.tree.graph.parents[node]; at > 0; at = this.tree.graph.parents[at]) this.open.add(at);
     this.chosen = node;
     this.redraw();
-    const box = this.boxes.get(node);
     this.at.k = Math.max(this.at.k, 0.8);
-    this.at.x = this.host.clientWidth / 2 - (box.x + box.w / 2) * this.at.k;
-    this.at.y = this.host.clientHeight / 2 - (box.y + box.h / 2) * this.at.k;
+    this.centre(node);
+  }
+  /** The part of the drawing that the window shows and the panel does not cover, from the drawing's corner. */
+  shownPart() {
+    const own = this.host.getBoundingClientRect(), over = side.getBoundingClientRect();
+    const covers = !side.hidden && getComputedStyle(side).position === 'fixed';
+    const top = Math.max(0, -own.top), bottom = Math.min(own.height, (covers ? over.top : innerHeight) - own.top);
+    return { top, bottom: Math.max(bottom, top + 2 * boxHeight), width: own.width };
+  }
+  centre(node) {
+    const box = this.boxes.get(node), part = this.shownPart();
+    this.at.x = part.width / 2 - (box.x + box.w / 2) * this.at.k;
+    this.at.y = (part.top + part.bottom) / 2 - (box.y + box.h / 2) * this.at.k;
     this.move();
+  }
+  /** Moves the drawing where the panel, once it is open, covers a box. */
+  keepInView(node) {
+    const box = node === undefined || node === null ? undefined : this.boxes.get(node), part = this.shownPart();
+    if (!box) return;
+    const x = this.at.x + (box.x + box.w / 2) * this.at.k, y = this.at.y + (box.y + Math.min(box.h, boxHeight) / 2) * this.at.k;
+    if (x < 0 || x > part.width || y < part.top || y > part.bottom) this.centre(node);
   }
 
   // ---- Moving ----
@@ -171,11 +188,12 @@ class GraphView {
     this.at.y = Math.max(0, (h - this.size.h * this.at.k) / 2);
     this.move();
   }
-  /** Paper shows the whole drawing, however wide the sheet is. */
+  /** Paper shows the whole drawing, as large as the sheet allows. */
   forPaper(on) {
     if (on) {
       this.svg.setAttribute('viewBox', '0 0 ' + this.size.w.toFixed(0) + ' ' + this.size.h.toFixed(0));
       this.scene.removeAttribute('transform');
+      this.host.classList.remove('far');
     } else {
       this.svg.removeAttribute('viewBox');
       this.move();
@@ -240,18 +258,15 @@ class GraphView {
       const element = event.target.closest('.node');
       if (element && !event.target.closest('.sign')) this.toggle(Number(element.dataset.node));
     });
-    this.host.addEventListener('keydown', (event) => {
-      const step = 60, middle = [this.host.clientWidth / 2, this.host.clientHeight / 2];
-      const keys = { ArrowLeft: () => { this.at.x += step; }, ArrowRight: () => { this.at.x -= step; }, ArrowUp: () => { this.at.y += step; }, ArrowDown: () => { this.at.y -= step; },
-        '+': () => this.zoom(1.25, ...middle), '=': () => this.zoom(1.25, ...middle), '-': () => this.zoom(0.8, ...middle), 0: () => this.fit(),
-        Enter: () => { if (this.chosen !== null) this.toggle(this.chosen); } };
-      if (event.ctrlKey || event.metaKey || !keys[event.key]) return;
-      event.preventDefault();
-      keys[event.key]();
-      this.move();
-    });
   }
-  pick(node) { this.choose(node); this.onPick(node, this.tree.graph.items[node]); }
+  /** What each key does; the page calls it while this drawing is shown. */
+  keys() {
+    const middle = [this.host.clientWidth / 2, this.host.clientHeight / 2], by = (x, y) => () => { this.at.x += x; this.at.y += y; this.move(); };
+    return { ArrowLeft: by(60, 0), ArrowRight: by(-60, 0), ArrowUp: by(0, 60), ArrowDown: by(0, -60),
+      '+': () => this.zoom(1.25, ...middle), '=': () => this.zoom(1.25, ...middle), '-': () => this.zoom(0.8, ...middle), 0: () => this.fit(),
+      Enter: () => { if (this.chosen !== null) this.toggle(this.chosen); } };
+  }
+  pick(node) { this.choose(node); this.onPick(node, this.tree.graph.items[node]); this.keepInView(node); }
   /** The drawing as a file that stands alone. */
   toSvg() {
     const copy = this.svg.cloneNode(true), [back] = [css('--surface')];
@@ -305,12 +320,13 @@ function showGraph() {
   const timeOf = (us) => us > 0 ? timeText(us) : '';
   const describe = (id) => {
     const op = plan.ops[id];
-    const parts = isCommunication(op) ? ['⇄ ' + op.kind + (op.axis ? ' · ' + op.axis : ' · pipe'), bytesText(plan.values[(op.buffers || [0])[0]].bytes)] : [(op.op || op.kind).replace('dg.', ''), op.flops ? flopText(op.flops) : '', timeOf(predictedUs(id))];
-    return { sub: parts.filter(Boolean).join(' · '), colour: colourOf([id]), isCommunication: isCommunication(op), tip: op.name + ' (' + phaseOf(id) + ', stage ' + op.stage + ')' };
+    // What a box is for comes last: it stays when the words before it have no room.
+    const parts = isCommunication(op) ? ['⇄ ' + op.kind, op.axis || 'pipe', bytesText(plan.values[(op.buffers || [0])[0]].bytes)] : [(op.op || op.kind).replace('dg.', ''), op.flops ? flopText(op.flops) : '', timeOf(predictedUs(id))];
+    return { sub: parts.filter(Boolean), colour: colourOf([id]), isCommunication: isCommunication(op), tip: op.name + ' (' + phaseOf(id) + ', stage ' + op.stage + ')' };
   };
   const describeGroup = (items, node) => {
     const moving = items.filter((id) => isCommunication(plan.ops[id])).length;
-    return { sub: [(moving ? '⇄ ' : '') + plural(items.length, 'op'), timeOf(costOf(items)), mesh.pipe > 1 ? 'stage ' + tree.graph.stages[node] : ''].filter(Boolean).join(' · '), colour: colourOf(items),
+    return { sub: [mesh.pipe > 1 ? 'stage ' + tree.graph.stages[node] : '', (moving ? '⇄ ' : '') + plural(items.length, 'op'), timeOf(costOf(items))].filter(Boolean), colour: colourOf(items),
       isCommunication: false, tip: tree.graph.titles[node] + ': ' + plural(items.length, 'op') + (moving ? ', ' + moving + ' of them communicate' : '') + '. Double-click to open.' };
   };
   box.note.textContent = plural(ops.length, 'op') + ' in ' + plural(tree.children[0].length, 'box', 'boxes') + ' · forward runs down, backward beside it up';

@@ -10,6 +10,13 @@ const flopText = (n) => scaled(n, 1000, [' FLOP', ' kFLOP', ' MFLOP', ' GFLOP', 
 const timeText = (us) => Math.abs(us) < 1000 ? us.toFixed(1) + ' µs' : Math.abs(us) < 1e6 ? (us / 1e3).toFixed(2) + ' ms' : (us / 1e6).toFixed(2) + ' s';
 const percent = (x) => (x * 100).toFixed(1) + ' %';
 const shorten = (text, length) => text.length > length ? text.slice(0, length - 1) + '…' : text;
+/** Parts in one line: where they are too long the middle ones go first, then the first is cut; the last is never cut. */
+function fitted(parts, length) {
+  const kept = [...parts], text = () => kept.join(' · ');
+  while (kept.length > 2 && text().length > length) kept.splice(kept.length - 2, 1);
+  if (kept.length > 1 && text().length > length) kept[0] = shorten(kept[0], Math.max(2, kept[0].length - (text().length - length)));
+  return shorten(text(), Math.max(length, kept[kept.length - 1].length));
+}
 const typeText = (value, shape) => value.dtype + '[' + shape.join(' × ') + ']';
 const plural = (n, one, many) => n + ' ' + (n === 1 ? one : many || one + 's');
 const signed = (text, value) => (value > 0 ? '+' : value < 0 ? '−' : '±') + text;

@@ -7,9 +7,12 @@ function openSide() {
   side.scrollTop = 0;
   button(side, '×', 'Close (Esc)', closeSide, { class: 'close', 'aria-label': 'Close' });
 }
+/** Ends what was chosen or looked for: nothing is marked or dim any more. */
 function closeSide() {
   side.hidden = true;
   document.body.classList.remove('has-side');
+  byId('search').value = '';
+  if (shownGraph) shownGraph.found = null;
   chooseOp(null);
 }
 function details(parent, rows) {
@@ -33,13 +36,23 @@ function chips(stage, phase, work) {
   if (work !== undefined && workNames[work] !== phase) swatch(line, workColours[work], workNames[work], 'chip');
 }
 
-/** Which device of the stage holds which part: a grid of the cut dimensions with the ranks in each cell. */
-function shardingDrawing(parent, value) {
+/** By op and value: the mesh axes whose ranks hold summands of it, and whether the op adds them up. */
+const partialOf = new Map(view.ops.partial.map(([op, value, axes, isReduced]) => [op + ' ' + value, { axes, isReduced }]));
+/** Ranks that hold the same, and between them a plus where they hold summands: "0,1 + 2,3". */
+function holdersText(holders, axes) {
+  const summands = new Map();
+  holders.forEach(({ rank, at }) => { const key = axes.map((axis) => at[axis]).join(); summands.set(key, [...(summands.get(key) || []), rank]); });
+  const listed = [...summands.values()], most = listed.length > 1 ? 3 : 4;
+  return 'r ' + listed.slice(0, most).map((list) => list.slice(0, most).join(',') + (list.length > most ? ',…' : '')).join(' + ') + (listed.length > most ? ' + …' : '');
+}
+/** Which device of the stage holds which part: a grid of the cut dimensions with the ranks in each cell. `partial`: the ranks of some
+    axes hold summands of the part, not the part. */
+function shardingDrawing(parent, value, partial) {
   const cuts = value.sharding.map((axis, dim) => ({ axis, dim })).filter((cut) => cut.axis && mesh[cut.axis] > 1);
   const [down, across] = cuts.length > 1 ? cuts : [null, cuts[0] || null];
   const most = 8, columns = across ? mesh[across.axis] : 1, lines = down ? mesh[down.axis] : 1;
   const shownColumns = Math.min(columns, most), shownLines = Math.min(lines, most);
-  const width = 300, cell = Math.min(90, (width - 4) / shownColumns), height = Math.max(24, Math.min(38, 120 / shownLines));
+  const width = 300, cell = Math.min(partial ? 148 : 90, (width - 4) / shownColumns), height = Math.max(24, Math.min(38, 120 / shownLines));
   const svg = draw(parent, 'svg', { class: 'shards', viewBox: '0 0 ' + width + ' ' + (shownLines * height + 4), role: 'img',
     'aria-label': 'Which rank holds which part' });
   svg.style.height = shownLines * height + 4 + 'px';
@@ -50,25 +63,30 @@ function shardingDrawing(parent, value) {
         for (let tensor = 0; tensor < mesh.tensor; ++tensor) {
           const at = { data, tensor, pipe: value.stage };
           if ((!across || at[across.axis] === column) && (!down || at[down.axis] === row))
-            holders.push((value.stage * mesh.data + data) * mesh.tensor + tensor);
+            holders.push({ at, rank: (value.stage * mesh.data + data) * mesh.tensor + tensor });
         }
       const isLast = (row === most - 1 && lines > most) || (column === most - 1 && columns > most);
       const part = down ? row * columns + column : column;
-      draw(svg, 'rect', { x: 2 + column * cell, y: 2 + row * height, width: cell - 2, height: height - 2, rx: 3, class: 'shard' })
+      draw(svg, 'rect', { x: 2 + column * cell, y: 2 + row * height, width: cell - 2, height: height - 2, rx: 3, class: 'shard' + (partial ? ' partial' : '') })
         .style.fill = cuts.length ? palette[part % palette.length] + '33' : '';
       draw(svg, 'text', { x: 2 + column * cell + cell / 2 - 1, y: 2 + row * height + height / 2 + 4, 'text-anchor': 'middle' },
-        isLast ? '…' : shorten('r ' + holders.slice(0, 4).join(',') + (holders.length > 4 ? ',…' : ''), Math.floor(cell / 6)));
+        isLast ? '…' : shorten(holdersText(holders, partial ? partial.axes : []), Math.floor(cell / 6)));
     }
   const words = cuts.map((cut) => 'dimension ' + cut.dim + ' over ' + cut.axis + ' (' + mesh[cut.axis] + ')').join(', ');
+  if (partial) {
+    put(parent, 'div', { class: 'partial-words' }, 'partial sums: each rank along ' + partial.axes.join(' and ') + ' holds a summand' + (partial.isReduced ? '; this op adds them up, after it the sum is on all of them' : ', which a later collective adds up'));
+    if (words) put(parent, 'div', { class: 'muted' }, 'cut: ' + words);
+    return;
+  }
   put(parent, 'div', { class: 'muted' }, words ? 'cut: ' + words : ranksPerStage > 1 ? 'whole on each of ' + ranksOfStage(value.stage) : 'whole on ' + ranksOfStage(value.stage));
 }
-function valueRow(id, role) {
+function valueRow(op, id, role) {
   const value = plan.values[id];
   const row = put(side, 'div', { class: 'value-row' });
   put(row, 'div', {}, value.name);
   put(row, 'div', { class: 'mono' }, typeText(value, value.shape) + (value.shape.join() === value.global_shape.join() ? '' : '  of  [' + value.global_shape.join(' × ') + ']'));
   put(row, 'div', { class: 'muted' }, role + ' · ' + value.kind + ' · ' + bytesText(value.bytes) + (value.slots > 1 ? ' × ' + value.slots + ' slots' : '') + ' at ' + value.offset);
-  if (ranks > 1) shardingDrawing(row, value);
+  if (ranks > 1) shardingDrawing(row, value, partialOf.get(op + ' ' + id));
 }
 /** The search's words about an op; equal layers share those of the first, whose names differ by their numbers. */
 const withoutNumbers = (name) => name.replace(/\d+/g, '#');
@@ -86,7 +104,9 @@ function placementWords(op) {
   const words = [];
   if (mesh.pipe > 1) words.push('Stage ' + op.stage + ' of ' + mesh.pipe + ': stages cut the model, in its own order, where their times come out most equal.');
   const cut = cutOf(op);
-  if (outputOf(op) && ranksPerStage > 1) words.push(cut === 'whole on every device' ? 'Every device of the stage has the whole result.' : 'The result is cut over ' + cut + ', as its operands and the op\u2019s rule allow.');
+  const made = outputOf(op) && partialOf.get(plan.ops.indexOf(op) + ' ' + op.writes[0]);
+  if (made && !made.isReduced) words.push('The result is a partial sum over ' + made.axes.join(' and ') + ': the dimension that it is summed over is cut.');
+  else if (outputOf(op) && ranksPerStage > 1) words.push(cut === 'whole on every device' ? 'Every device of the stage has the whole result.' : 'The result is cut over ' + cut + ', as its operands and the op\u2019s rule allow.');
   if (view.reasons) return [...searchWords(op), ...words];
   return [...words, (plan.search.lower_bound_us || 0) > 0 ? 'Chosen by the search (' + plan.search.stopped + ').' : 'The mesh was given by hand, so there was no choice to explain.'];
 }
@@ -117,7 +137,7 @@ function showOp(id) {
   const reads = new Set(op.reads || []), writes = new Set(op.writes || []);
   const touched = [...new Set([...(op.buffers || []), ...reads, ...writes])];
   if (touched.length) section('Tensors');
-  touched.forEach((value) => valueRow(value, reads.has(value) ? (writes.has(value) ? 'in place' : 'read') : writes.has(value) ? 'written' : 'workspace'));
+  touched.forEach((value) => valueRow(here, value, reads.has(value) ? (writes.has(value) ? 'in place' : 'read') : writes.has(value) ? 'written' : 'workspace'));
   const list = (title, ops) => {
     if (!ops || !ops.length) return;
     section(title);

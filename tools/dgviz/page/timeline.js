@@ -1,7 +1,8 @@
 // The step, drawn on a canvas: a row for each rank, what was predicted above what was measured. Far away whole passes of a
 // micro-batch are drawn, near by their ops.
 const lanesOf = { compute: 20, communication: 7, gap: 3 };
-const waitColour = '#9ed9c5'; // a thread that waits for a communication
+const waitColour = '#9ed9c5'; // a thread that waits for a communication which goes on
+const lateColour = '#b9bfc8'; // a communication, or a thread at its end, that waits for another rank
 const namesBelow = 0.12; // when less of the step is shown, ops have names and passes no numbers
 let timeline = null;
 
@@ -56,8 +57,9 @@ class TimelineView {
   }
   rowIndex(row, kind) { return kind === 'predicted' ? row.stage : row.rank; }
   resize() {
-    const width = this.host.clientWidth, ratio = devicePixelRatio || 1;
-    if (!width) return;
+    if (this.host.clientWidth) this.setSize(this.host.clientWidth, devicePixelRatio || 1);
+  }
+  setSize(width, ratio) {
     Object.assign(this, { width, left: width < 500 ? 52 : 74, ratio });
     this.canvas.width = width * ratio;
     this.canvas.height = this.height * ratio;
@@ -105,7 +107,33 @@ class TimelineView {
         this.paintBand(c, row, band);
       }
     }
+    this.paintCrossings(c, text);
     this.paintMark(c, text);
+  }
+  /** Where the critical path goes from one row to another. */
+  paintCrossings(c, text) {
+    c.strokeStyle = text;
+    c.fillStyle = text;
+    for (const [kind, path] of [['predicted', program().predicted_path], ['measured', program().measured_path]]) {
+      if (!this[kind] || !path) continue;
+      const bandOf = (index) => { const row = this.rows.find((one) => this.rowIndex(one, kind) === index); return row && row.bands.find((band) => band.kind === kind); };
+      let last = -9;
+      for (const [from, to, us] of path.crossings) {
+        const x = this.x(us, kind), a = bandOf(from), b = bandOf(to);
+        if (!a || !b || x < this.left || x > this.width - 6 || Math.abs(x - last) < 1) continue;
+        last = x;
+        const down = b.y > a.y, y0 = down ? a.y + a.height : a.y, y1 = down ? b.y : b.y + b.height;
+        c.beginPath();
+        c.moveTo(x, y0);
+        c.lineTo(x, y1);
+        c.stroke();
+        c.beginPath();
+        c.moveTo(x, y1);
+        c.lineTo(x - 2.5, y1 + (down ? -5 : 5));
+        c.lineTo(x + 2.5, y1 + (down ? -5 : 5));
+        c.fill();
+      }
+    }
   }
   paintAxis(c, muted, line) {
     const total = this.totalOf('predicted'), span = total * (this.to - this.from), first = total * this.from;
@@ -143,7 +171,13 @@ class TimelineView {
       c.globalAlpha = this.onlyCritical && !t.critical[i] ? 0.22 : 1;
       c.fillStyle = isComm || plan.ops[t.tasks[i]].kind !== 'finish' ? workColours[view.ops.work[t.tasks[i]]] : waitColour;
       c.fillRect(x0, y, w, h);
-      if (isCritical) { c.fillStyle = this.ink; c.fillRect(x0, y + h - 2, Math.max(w, 1), 2); underlined[lane] = x0 + Math.max(w, 1); }
+      const busyFrom = clamp(shift + (t.starts[i] + t.waits[i]) * scale, x0, x0 + w);
+      if (t.waits[i] > 0) {
+        c.clearRect(x0, y, busyFrom - x0, h);
+        c.fillStyle = lateColour;
+        c.fillRect(x0, y + h / 2 - 1, busyFrom - x0, 2);
+      }
+      if (isCritical) { c.fillStyle = this.ink; c.fillRect(busyFrom, y + h - 2, Math.max(x0 + w - busyFrom, 1), 2); underlined[lane] = x0 + Math.max(w, 1); }
       if (w > 6) this.drawn.push({ x0, x1, y, h, i, kind: band.kind });
       if (w > 46 && !isComm && this.to - this.from < namesBelow) { c.fillStyle = '#10151a'; c.textAlign = 'left'; c.fillText(shorten(plan.ops[t.tasks[i]].name, Math.floor(w / 6.3)), x0 + 4, y + h / 2); }
     }
@@ -226,18 +260,20 @@ class TimelineView {
       const piece = this.hit(event);
       if (piece) this.onPick(piece, this[piece.kind]);
     });
-    this.canvas.addEventListener('keydown', (event) => {
-      const keys = { ArrowLeft: () => this.shift(-0.15), ArrowRight: () => this.shift(0.15), '+': () => this.zoom(0.7, 0.5), '=': () => this.zoom(0.7, 0.5), '-': () => this.zoom(1.4, 0.5), 0: () => this.all() };
-      if (event.ctrlKey || event.metaKey || !keys[event.key]) return;
-      event.preventDefault();
-      keys[event.key]();
-    });
+  }
+  /** What each key does; the page calls it while the timeline is shown. */
+  keys() {
+    return { ArrowLeft: () => this.shift(-0.15), ArrowRight: () => this.shift(0.15), '+': () => this.zoom(0.7, 0.5), '=': () => this.zoom(0.7, 0.5), '-': () => this.zoom(1.4, 0.5), 0: () => this.all() };
+  }
+  /** Paper shows the whole step; the canvas is painted as wide as on a screen and made to fit the sheet. */
+  forPaper(on) {
+    if (on) { this.onScreen = { from: this.from, to: this.to }; Object.assign(this, { from: 0, to: 1 }); this.setSize(1200, 2); } else { Object.assign(this, this.onScreen); this.resize(); }
   }
   tipFor(event, piece) {
     if (piece.bar) { showTip(event, [plan.stages[piece.bar.chunk].phase + ', micro-batch ' + piece.bar.microbatch, piece.kind + ': ' + timeText(piece.bar.start) + ' to ' + timeText(piece.bar.end) + ' (' + timeText(piece.bar.end - piece.bar.start) + ')']); return; }
     const t = this[piece.kind], op = t.tasks[piece.i];
     showTip(event, [plan.ops[op].name, workNames[view.ops.work[op]] + ' · micro-batch ' + t.microbatches[piece.i] + (t.critical[piece.i] ? ' · on the critical path' : ''),
-      piece.kind + ': ' + timeText(t.starts[piece.i]) + ', for ' + timeText(t.lengths[piece.i])]);
+      piece.kind + ': ' + timeText(t.starts[piece.i]) + ', for ' + timeText(t.lengths[piece.i]) + (t.waits[piece.i] > 0 ? ', of which ' + timeText(t.waits[piece.i]) + ' until another rank took part' : '')]);
   }
   /** Zooms to the first run of an op. */
   reveal(op) {
@@ -252,7 +288,7 @@ class TimelineView {
 
 function pathWords(path, total) {
   if (!path || !path.events) return '';
-  return 'The critical path (underlined) runs through ' + plural(path.events, 'op') + ': ' + percent(path.compute_us / total) + ' computing, ' + percent(path.communication_us / total) + ' communicating, ' + percent(path.waiting_us / total) + ' waiting.';
+  return 'The critical path (underlined) runs through ' + plural(path.events, 'op') + ': ' + percent(path.compute_us / total) + ' computing, ' + percent(path.communication_us / total) + ' communicating, ' + percent(path.waiting_us / total) + ' waiting.' + (path.num_crossings ? ' It changes rank ' + plural(path.num_crossings, 'time') + ' (arrows).' : '');
 }
 function showTimeline() {
   const host = byId('view-timeline'), p = program();
@@ -262,7 +298,7 @@ function showTimeline() {
   const legend = put(null, 'div', { class: 'legend' });
   box.panel.insertBefore(legend, box.body);
   workNames.forEach((name, i) => { if (name !== 'other') swatch(legend, workColours[i], name); });
-  if (p.measured) swatch(legend, waitColour, 'waiting for communication');
+  if (p.measured) { swatch(legend, waitColour, 'waiting for communication'); put(legend, 'span', {}, '── waiting for another rank'); }
   swatch(legend, 'var(--raised)', 'idle');
   put(legend, 'span', {}, '▁ critical path');
   put(legend, 'span', {}, 'numbers are micro-batches');
@@ -276,7 +312,7 @@ function showTimeline() {
   put(words, 'p', {}, (p.measured ? 'Predicted: ' : '') + pathWords(p.predicted_path, p.predicted.total_us));
   if (p.measured) put(words, 'p', {}, 'Measured: ' + pathWords(p.measured_path, p.measured.total_us));
   if (p.predicted.cut) put(words, 'p', { class: 'muted' }, 'This step has very many ops: they are drawn one by one for micro-batch 0, and as whole passes for the others.');
-  if (Math.abs(p.predicted.scale - 1) > 0.001) put(words, 'p', { class: 'muted' }, 'The plan was made for other machines than ' + view.cluster + ': times were scaled by ' + p.predicted.scale.toFixed(3) + ' to agree with its prediction. Give dgviz --cluster for exact ones.');
+  if (Math.abs(p.predicted.scale - 1) > 0.001) put(words, 'p', { class: 'muted' }, 'The job does not say which machines it was made for: times of ' + view.cluster + ' were scaled by ' + p.predicted.scale.toFixed(3) + ' to agree with its prediction. Give dgviz --cluster for exact ones.');
   if (!p.measured) put(words, 'p', { class: 'muted' }, 'To see what really happened beside it: dgrun ' + (view.job || 'job.dgx') + ' … --trace trace.json, then dgviz ' + (view.job || 'job.dgx') + ' trace.json.');
   showPathOps(host);
   if (p.measured) showErrors(host);
