@@ -138,15 +138,28 @@ public:
     });
   }
 
+  /// Rows of a head's width as numbers that are read one at a time: narrower ones are widened into `workspace`.
+  MatrixRef widened(const MatrixRef &rows, int64_t count, const MatrixRef &workspace) {
+    if (isPlain())
+      return rows;
+    copyRows(rows, workspace, count, nullptr);
+    return workspace;
+  }
+  /// Room for the rows of a block of queries, where `widened` needs it.
+  MatrixRef queryWorkspace() { return {isPlain() ? k.buffer(0) : k.stack(queryBlock * width), k.index(0), width, 1}; }
+
   /// Where sums over all tokens of a head are kept: in the result, if it has the type of sums.
   MatrixRef sumsOver(unsigned buffer, Value offset, int64_t rows) {
-    if (k.elementOf(k.buffer(buffer)) == k.real)
+    if (isPlain())
       return {k.buffer(buffer), offset, rowStride, 1};
     return {k.stack(rows * width), k.index(0), width, 1};
   }
   static MatrixRef rowsFrom(KernelBuilder &k, const MatrixRef &matrix, Value from) {
     return {matrix.buffer, k.add(matrix.offset, k.mul(from, matrix.rowStride)), matrix.rowStride, 1};
   }
+
+  /// Whether operands and results have the type of sums.
+  bool isPlain() { return k.elementOf(k.buffer(0)) == k.real; }
 
   KernelBuilder &k;
   const double scale;
@@ -179,7 +192,7 @@ LogicalResult emitBlockAttention(KernelBuilder &k, Operation *op) {
   Value logsumexp = k.buffer(4);
   MatrixRef sums = head.sumsOver(3, head.queryOffset, head.tokens),
             result = {k.buffer(3), head.queryOffset, head.rowStride, 1};
-  MatrixRef scores = head.scores(), keysTurned = head.turnedKeys();
+  MatrixRef scores = head.scores(), keysTurned = head.turnedKeys(), wideQuery = head.queryWorkspace();
   // Of each row: the largest score, and the sum of e^(score - largest).
   Value largest = k.stack(head.tokens), total = k.stack(head.tokens);
   k.loop(0, head.tokens, 1, [&](Value token) {
@@ -191,7 +204,8 @@ LogicalResult emitBlockAttention(KernelBuilder &k, Operation *op) {
   head.forEachKeyBlock([&](const TokenBlock &keys) {
     head.turn(head.keyRows(1, keys), keys.tokens, keysTurned);
     head.forEachQueryBlock(keys, [&](const TokenBlock &queries) {
-      head.multiply(head.queryRows(0, queries), keysTurned, scores, queries.tokens, keys.tokens, head.width, false);
+      head.multiply(head.widened(head.queryRows(0, queries), queries.tokens, wideQuery), keysTurned, scores,
+                    queries.tokens, keys.tokens, head.width, false);
       k.loop(0, queries.tokens, 1, [&](Value row) {
         Value start = k.mul(row, head.scoreStride), token = k.add(queries.from, row);
         auto score = [&](Value at, Lanes lanes) {
@@ -239,6 +253,7 @@ LogicalResult emitBlockAttentionGrad(KernelBuilder &k, Operation *op) {
   MatrixRef keysTurned = head.turnedKeys(), valuesTurned = head.turnedKeys();
   MatrixRef keyGrad = {k.stack(head.keyBlock * head.width), k.index(0), head.width, 1};
   MatrixRef valueGrad = {k.stack(head.keyBlock * head.width), k.index(0), head.width, 1};
+  MatrixRef wideGrad = head.queryWorkspace(), wideQuery = head.queryWorkspace();
   head.fill(queryGrad, k.index(head.tokens), 0);
 
   head.forEachKeyBlock([&](const TokenBlock &keys) {
@@ -247,7 +262,8 @@ LogicalResult emitBlockAttentionGrad(KernelBuilder &k, Operation *op) {
     head.fill(keyGrad, k.index(keys.tokens), 0);
     head.fill(valueGrad, k.index(keys.tokens), 0);
     head.forEachQueryBlock(keys, [&](const TokenBlock &queries) {
-      MatrixRef grad = head.queryRows(0, queries), query = head.queryRows(1, queries);
+      MatrixRef grad = head.widened(head.queryRows(0, queries), queries.tokens, wideGrad),
+                query = head.widened(head.queryRows(1, queries), queries.tokens, wideQuery);
       head.multiply(query, keysTurned, weights, queries.tokens, keys.tokens, head.width, false);
       head.multiply(grad, valuesTurned, scoreGrads, queries.tokens, keys.tokens, head.width, false);
       k.loop(0, queries.tokens, 1, [&](Value row) {

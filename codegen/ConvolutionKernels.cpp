@@ -53,6 +53,9 @@ int64_t largestDivisor(int64_t number, int64_t most) {
   return divisor;
 }
 
+/// Whether elements are stored in fewer bits than they are computed with.
+bool isNarrow(KernelBuilder &k) { return k.elementOf(k.buffer(0)) != k.real; }
+
 LogicalResult tooLarge(Operation *op, int64_t elements) {
   return op->emitOpError() << "needs patches of " << elements << " elements at a time, of at most " << mostPatchElements
                            << ": cut the image or its channels";
@@ -126,8 +129,9 @@ LogicalResult emitConv(KernelBuilder &k, Operation *op) {
   PaddedChannel channels(k, conv, k.buffer(0));
   MatrixRef weight = {k.buffer(1), k.index(0), conv.taps(), 1}, right = {patches, k.index(0), stride, 1};
   GemmBlocking blocking = GemmBlocking::whole(k.target, conv.outputs, columns, conv.taps(), weight, right);
-  // Rows of weights that fall on the same lines of the first-level cache are copied, a panel of them at a time.
-  blocking.packsLeft = conv.taps() * k.target.realBytes % 4096 == 0;
+  // Rows of weights that fall on the same lines of the first-level cache are copied, a panel of them at a time; and
+  // those that are widened.
+  blocking.packsLeft = isNarrow(k) || conv.taps() * k.target.realBytes % 4096 == 0;
   double flops = 2.0 * double(conv.outputs) * double(columns) * double(conv.taps());
   loopWholeRowsOfTile(k, conv.images * blocks, std::max<int64_t>(1, int64_t(3e6 / flops)), [&](Value position) {
     Value image = k.div(position, blocks), first = k.mul(k.mod(position, blocks), rows);
@@ -173,12 +177,16 @@ LogicalResult emitConvInputGrad(KernelBuilder &k, Operation *op) {
             product = {patches, k.index(0), stride, 1};
   GemmBlocking blocking = GemmBlocking::whole(k.target, taps, conv.pixels(), conv.outputs, weight, grad);
   // Weights are read down their columns, again for each panel of pixels: beyond the first-level cache they are packed.
-  blocking.packsLeft = taps * conv.outputs > fewestWeightsOfProduct && blocking.columnPanels > 1;
+  blocking.packsLeft = isNarrow(k) || (taps * conv.outputs > fewestWeightsOfProduct && blocking.columnPanels > 1);
   double flops = 2.0 * double(conv.outputs) * double(conv.pixels()) * double(conv.taps());
+  // Taps of a small image are added up in f32, whatever the result has.
+  constexpr int64_t mostSums = 64 * 1024;
+  bool keepsSums = isNarrow(k) && size <= mostSums;
+  Value sums = keepsSums ? k.stack(size) : k.buffer(2);
   loopWholeRowsOfTile(k, conv.images, std::max<int64_t>(1, int64_t(3e6 / flops)), [&](Value image) {
-    Value start = k.mul(image, size);
-    k.loopVectors(
-        size, [&](Value at, Lanes lanes) { k.store(k.splat(0.0, lanes.width), k.buffer(2), k.add(start, at), lanes); });
+    Value start = keepsSums ? k.index(0) : k.mul(image, size);
+    k.loopVectors(size,
+                  [&](Value at, Lanes lanes) { k.store(k.splat(0.0, lanes.width), sums, k.add(start, at), lanes); });
     k.loop(0, units, unitsPerBlock, [&](Value firstUnit) {
       weight.offset = k.mul(firstUnit, conv.kernelWidth);
       grad.offset = k.mul(image, conv.outputs * conv.pixels());
@@ -206,19 +214,22 @@ LogicalResult emitConvInputGrad(KernelBuilder &k, Operation *op) {
             if (conv.strideWidth == 1)
               k.loopVectors(right - left, [&](Value at, Lanes lanes) {
                 Value place = k.add(to, at);
-                k.store(k.fadd(k.load(k.buffer(2), place, lanes), k.load(patches, k.add(from, at), lanes)), k.buffer(2),
-                        place, lanes);
+                k.store(k.fadd(k.load(sums, place, lanes), k.load(patches, k.add(from, at), lanes)), sums, place,
+                        lanes);
               });
             else
               k.loop(0, right - left, 1, [&](Value at) {
                 Value place = k.add(to, k.mul(at, conv.strideWidth));
-                k.storeScalar(k.fadd(k.loadScalar(k.buffer(2), place), k.loadScalar(patches, k.add(from, at))),
-                              k.buffer(2), place);
+                k.storeScalar(k.fadd(k.loadScalar(sums, place), k.loadScalar(patches, k.add(from, at))), sums, place);
               });
           });
         }
       });
     });
+    if (keepsSums)
+      k.loopVectors(size, [&](Value at, Lanes lanes) {
+        k.store(k.load(sums, at, lanes), k.buffer(2), k.add(k.mul(image, size), at), lanes);
+      });
   });
   return success();
 }
@@ -328,21 +339,31 @@ LogicalResult emitWeightGradByProducts(KernelBuilder &k, Operation *op, const Co
     outputs = conv.outputs;
 
   MatrixRef grad = {k.buffer(0), {}, conv.pixels(), 1}, result = {k.buffer(2), {}, conv.taps(), 1};
+  // Sums over images are f32, whatever the result has.
+  MatrixRef target = result;
+  if (isNarrow(k))
+    result = {k.stack(outputs * taps), {}, taps, 1};
   MatrixRef right = {isInPlace ? k.buffer(1) : k.stack(taps * stride), k.index(0), 1, stride};
   GemmBlocking blocking = GemmBlocking::choose(k.target, outputs, taps, pixels, grad, right, 1e6);
   blocking.rowPanelsPerBlock = blocking.rowPanels, blocking.columnPanelsPerBlock = blocking.columnPanels;
   blocking.rowBlocks = blocking.columnBlocks = 1;
   blocking.packsRight = blocking.addsToResult = true;
+  blocking.packsLeft |= isNarrow(k);
   PaddedChannel channels(k, conv, k.buffer(1));
   loopWholeRowsOfTile(k, tapBlocks * (conv.outputs / outputs), 1, [&](Value tile) {
     Value firstUnit = k.mul(k.mod(tile, tapBlocks), unitsPerBlock),
           firstOutput = k.mul(k.div(tile, tapBlocks), outputs);
-    result.offset = k.add(k.mul(firstOutput, conv.taps()), k.mul(firstUnit, conv.kernelWidth));
-    k.loop(0, outputs, 1, [&](Value output) {
-      Value start = k.add(result.offset, k.mul(output, conv.taps()));
-      k.loopVectors(taps, [&](Value at, Lanes lanes) {
-        k.store(k.splat(0.0, lanes.width), k.buffer(2), k.add(start, at), lanes);
-      });
+    target.offset = k.add(k.mul(firstOutput, conv.taps()), k.mul(firstUnit, conv.kernelWidth));
+    result.offset = isNarrow(k) ? k.index(0) : target.offset;
+    auto forEachVector = [&](llvm::function_ref<void(Value output, Value at, Lanes lanes)> body) {
+      k.loop(0, outputs, 1,
+             [&](Value output) { k.loopVectors(taps, [&](Value at, Lanes lanes) { body(output, at, lanes); }); });
+    };
+    auto placeIn = [&](const MatrixRef &matrix, Value output, Value at) {
+      return k.add(k.add(matrix.offset, k.mul(output, matrix.rowStride)), at);
+    };
+    forEachVector([&](Value output, Value at, Lanes lanes) {
+      k.store(k.splat(0.0, lanes.width), result.buffer, placeIn(result, output, at), lanes);
     });
     k.loop(0, conv.images, 1, [&](Value image) {
       k.loop(0, slices, 1, [&](Value slice) {
@@ -363,6 +384,11 @@ LogicalResult emitWeightGradByProducts(KernelBuilder &k, Operation *op, const Co
         emitGemmBlock(k, blocking, grad, right, result, k.index(0), k.index(0));
       });
     });
+    if (isNarrow(k))
+      forEachVector([&](Value output, Value at, Lanes lanes) {
+        k.store(k.load(result.buffer, placeIn(result, output, at), lanes), target.buffer, placeIn(target, output, at),
+                lanes);
+      });
   });
   return success();
 }

@@ -2,6 +2,8 @@
 // The blocked matrix product: choice of blocks, packing, microkernel.
 #include "codegen/Gemm.h"
 
+#include "codegen/GemmFactors.h"
+
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
@@ -55,6 +57,27 @@ GemmBlocking GemmBlocking::choose(const Target &target, int64_t m, int64_t n, in
   return b;
 }
 
+GemmBlocking GemmBlocking::chooseHalves(const Target &target, int64_t m, int64_t n, int64_t k, const MatrixRef &left,
+                                        const MatrixRef &right, double blockFlops, Type factors, Type result) {
+  // A pair has the bytes of one f32: blocks are cut as for half the depth. An odd depth has no last pair.
+  bool isPaired = factors.isBF16() && target.multipliesPairs() && k % 2 == 0;
+  int64_t steps = isPaired ? k / 2 : k;
+  GemmBlocking b = choose(target, m, n, steps, left, right, isPaired ? blockFlops / 2 : blockFlops);
+  b.factors = factors;
+  b.isPaired = isPaired;
+  b.packsRight = true;
+  // Pairs of a row lie side by side as they are; other rows are rounded, widened or joined to pairs once for a block.
+  bool isRounded = cast<MemRefType>(left.buffer.getType()).getElementType().isF32();
+  b.packsLeft = !isPaired || isRounded || left.columnStride != 1 || b.packsLeft;
+  b.keepsSums = b.depth < b.k && result != Float32Type::get(result.getContext());
+  if (b.keepsSums) {
+    constexpr int64_t mostRows = 256;
+    b.rowPanelsPerBlock = std::min(b.rowPanelsPerBlock, std::max<int64_t>(1, mostRows / b.panelRows));
+    b.rowBlocks = llvm::divideCeil(b.rowPanels, b.rowPanelsPerBlock);
+  }
+  return b;
+}
+
 GemmBlocking GemmBlocking::whole(const Target &target, int64_t m, int64_t n, int64_t k, const MatrixRef &left,
                                  const MatrixRef &right) {
   GemmBlocking b = choose(target, m, n, k, left, right, 1e6);
@@ -70,17 +93,25 @@ namespace {
 class BlockEmitter {
 public:
   BlockEmitter(KernelBuilder &k, const GemmBlocking &blocking, MatrixRef left, MatrixRef right, MatrixRef result)
-      : k(k), blocking(blocking), left(left), right(right), result(result) {
+      : k(k), blocking(blocking), left(left), right(right), result(result),
+        reader(k, blocking.factors, blocking.isPaired), perStep(reader.perStep()) {
+    Type packed = reader.packedType();
     if (blocking.packsRight)
-      packedRight = k.stack(blocking.columnPanelsPerBlock * blocking.depth * blocking.panelColumns);
+      packedRight = k.stack(blocking.columnPanelsPerBlock * blocking.depth * blocking.panelColumns, packed);
+    sumStride = blocking.columnPanelsPerBlock * blocking.panelColumns;
+    if (blocking.keepsSums)
+      keptSums = k.stack(blocking.rowPanelsPerBlock * blocking.panelRows * sumStride);
     leftStride = isLeftTurned() ? blocking.panelRows : llvm::alignTo(blocking.depth, k.lanes) + k.lanes;
     if (blocking.packsLeft)
-      packedLeft =
-          k.stack(isLeftTurned() ? blocking.rowPanelsPerBlock * packedRowsSize() : blocking.panelRows * leftStride);
+      packedLeft = k.stack(
+          isLeftTurned() ? blocking.rowPanelsPerBlock * packedRowsSize() : blocking.panelRows * leftStride, packed);
   }
 
   void emit(Value rowBlock, Value columnBlock) {
     firstRowPanel = k.mul(rowBlock, blocking.rowPanelsPerBlock);
+    // Tall panels come first.
+    firstBlockRow =
+        k.add(k.mul(firstRowPanel, blocking.panelRows - 1), k.min(firstRowPanel, k.index(blocking.numTallPanels)));
     endRowPanel = end(firstRowPanel, blocking.rowPanelsPerBlock, blocking.rowPanels);
     firstColumnPanel = k.mul(columnBlock, blocking.columnPanelsPerBlock);
     endColumnPanel = end(firstColumnPanel, blocking.columnPanelsPerBlock, blocking.columnPanels);
@@ -102,8 +133,10 @@ private:
   SmallVector<Lanes> vectorsOf(int64_t columns) {
     SmallVector<Lanes> vectors;
     for (; columns > 0; columns -= k.lanes)
-      vectors.push_back(columns >= k.lanes ? Lanes{k.lanes, k.lanes}
-                                           : Lanes{int64_t(llvm::bit_ceil(uint64_t(columns))), columns});
+      vectors.push_back(
+          columns >= k.lanes
+              ? Lanes{k.lanes, k.lanes}
+              : Lanes{std::max(int64_t(llvm::bit_ceil(uint64_t(columns))), reader.fewestLanes()), columns});
     return vectors;
   }
 
@@ -155,33 +188,36 @@ private:
 
   void packColumns(Value panel, int64_t columns) {
     Value to = packedPanel(panel);
-    Value source = k.add(k.add(right.offset, k.mul(sliceFrom, right.rowStride)), k.mul(panel, blocking.panelColumns));
+    Value source =
+        k.add(k.add(right.offset, k.mul(sliceFrom, perStep * right.rowStride)), k.mul(panel, blocking.panelColumns));
     SmallVector<Lanes> vectors = vectorsOf(columns);
     k.loop(k.index(0), sliceLength, 1, [&](Value row) {
-      Value at = k.add(source, k.mul(row, right.rowStride)), packed = k.add(to, k.mul(row, blocking.panelColumns));
+      Value at = k.add(source, k.mul(row, perStep * right.rowStride)),
+            packed = k.add(to, k.mul(row, blocking.panelColumns));
       for (auto [i, lanes] : llvm::enumerate(vectors))
-        k.store(k.load(right.buffer, k.add(at, int64_t(i) * k.lanes), lanes), packedRight,
-                k.add(packed, int64_t(i) * k.lanes), {lanes.width, lanes.width});
+        reader.storePacked(reader.across(right.buffer, k.add(at, int64_t(i) * k.lanes), right.rowStride, lanes),
+                           packedRight, k.add(packed, int64_t(i) * k.lanes));
     });
   }
 
   /// b is stored with its columns as rows: squares of them are turned in registers.
   void packTransposed(Value panel, int64_t columns) {
     Value to = packedPanel(panel);
-    Value source =
-        k.add(k.add(right.offset, sliceFrom), k.mul(k.mul(panel, blocking.panelColumns), right.columnStride));
+    Value source = k.add(k.add(right.offset, k.mul(sliceFrom, perStep)),
+                         k.mul(k.mul(panel, blocking.panelColumns), right.columnStride));
     auto turn = [&](Value row, int64_t numRows) {
       for (int64_t first = 0; first < columns; first += k.lanes) {
         SmallVector<Value> square;
         for (int64_t i = 0; i < k.lanes; ++i)
-          square.push_back(first + i < columns
-                               ? k.load(right.buffer, k.add(k.add(source, row), (first + i) * right.columnStride),
-                                        {k.lanes, numRows})
-                               : k.splat(0.0, k.lanes));
+          square.push_back(first + i < columns ? reader.along(right.buffer,
+                                                              k.add(k.add(source, k.mul(row, perStep)),
+                                                                    (first + i) * right.columnStride),
+                                                              {k.lanes, numRows})
+                                               : reader.zeros(k.lanes));
         square = transposeSquare(k, square);
         Value packed = k.add(k.add(to, k.mul(row, blocking.panelColumns)), first);
         for (int64_t i = 0; i < numRows; ++i)
-          k.store(square[i], packedRight, k.add(packed, i * blocking.panelColumns), {k.lanes, k.lanes});
+          reader.storePacked(square[i], packedRight, k.add(packed, i * blocking.panelColumns));
       }
     };
     int64_t rest = blocking.k % k.lanes;
@@ -199,12 +235,13 @@ private:
 
   /// Rows side by side, a vector after the other: rows a power of two apart do not push each other out of the cache.
   void packRows(Value firstRow, int64_t rows) {
-    Value source = k.add(k.add(left.offset, k.mul(firstRow, left.rowStride)), sliceFrom);
+    Value source = k.add(k.add(left.offset, k.mul(firstRow, left.rowStride)), k.mul(sliceFrom, perStep));
     int64_t rest = blocking.k % k.lanes;
     auto copy = [&](Value at, Lanes lanes) {
       for (int64_t row = 0; row < rows; ++row)
-        k.store(k.load(left.buffer, k.add(k.add(source, at), row * left.rowStride), lanes), packedLeft,
-                k.add(at, row * leftStride), {lanes.width, lanes.width});
+        reader.storePacked(
+            reader.along(left.buffer, k.add(k.add(source, k.mul(at, perStep)), row * left.rowStride), lanes),
+            packedLeft, k.add(at, row * leftStride));
     };
     Value full = rest ? k.mul(k.div(sliceLength, k.lanes), k.lanes) : sliceLength;
     k.loop(k.index(0), full, k.lanes, [&](Value at) { copy(at, {k.lanes, k.lanes}); });
@@ -214,14 +251,14 @@ private:
 
   /// All rows of the block at one depth lie together: they are read once, in order, and go to their panels.
   void packTurnedRows() {
-    Value source = k.add(left.offset, k.mul(sliceFrom, left.columnStride));
+    Value source = k.add(left.offset, k.mul(sliceFrom, perStep * left.columnStride));
     k.loop(k.index(0), sliceLength, 1, [&](Value depth) {
-      Value at = k.add(source, k.mul(depth, left.columnStride)), packed = k.mul(depth, leftStride);
+      Value at = k.add(source, k.mul(depth, perStep * left.columnStride)), packed = k.mul(depth, leftStride);
       loopRowPanels([&](Value panel, Value firstRow, int64_t rows) {
         for (int64_t first = 0; first < rows; first += k.lanes) {
           Lanes lanes = {k.lanes, std::min(k.lanes, rows - first)};
-          k.store(k.load(left.buffer, k.add(k.add(at, firstRow), first), lanes), packedLeft,
-                  k.add(k.add(packedRows(panel), packed), first), {k.lanes, k.lanes});
+          reader.storePacked(reader.across(left.buffer, k.add(k.add(at, firstRow), first), left.columnStride, lanes),
+                             packedLeft, k.add(k.add(packedRows(panel), packed), first));
         }
       });
     });
@@ -238,8 +275,9 @@ private:
       packRows(firstRow, rows);
       source = {packedLeft, k.index(0), leftStride, 1};
     } else {
-      Value offset = k.add(k.add(left.offset, k.mul(firstRow, left.rowStride)), k.mul(sliceFrom, left.columnStride));
-      source = {left.buffer, offset, left.rowStride, left.columnStride};
+      Value offset =
+          k.add(k.add(left.offset, k.mul(firstRow, left.rowStride)), k.mul(sliceFrom, perStep * left.columnStride));
+      source = {left.buffer, offset, left.rowStride, perStep * left.columnStride};
     }
     loopColumnPanels([&](Value panel, int64_t columns) {
       MatrixRef columnsRef;
@@ -258,15 +296,16 @@ private:
   /// panel of rows, else the next slice. Packing comes in bursts that would wait for memory. A place after the end is
   /// not read.
   void prefetchNext(Value depth, Value firstRow, int64_t rows, Value panel) {
-    constexpr int64_t lineElements = 16;
-    Value nextSlice = k.add(sliceFrom, sliceLength);
+    const int64_t lineElements = 16 * perStep;
+    Value nextSlice = k.mul(k.add(sliceFrom, sliceLength), perStep), from = k.mul(sliceFrom, perStep);
+    depth = k.mul(depth, perStep);
     if (blocking.packsLeft && isLeftTurned()) {
       // At each depth the rows of a panel are in one line or two; columns take them in turn.
       Value at = k.add(left.offset, k.mul(k.add(nextSlice, depth), left.columnStride));
       k.prefetch(left.buffer, k.add(k.add(at, firstRow), k.mul(k.mod(panel, 2), rows - 1)));
     } else if (blocking.packsLeft) {
       Value row = k.add(k.add(firstRow, rows), k.mod(depth, lineElements));
-      Value at = k.add(k.add(left.offset, k.mul(row, left.rowStride)), sliceFrom);
+      Value at = k.add(k.add(left.offset, k.mul(row, left.rowStride)), from);
       k.prefetch(left.buffer, k.add(at, k.mul(k.div(depth, lineElements), lineElements)));
     }
     if (!blocking.packsRight || blocking.depth == blocking.k)
@@ -280,7 +319,7 @@ private:
       int64_t columns = blocking.panelColumns;
       Value line = k.mul(k.div(depth, columns), lineElements);
       at = k.add(k.add(at, k.mul(k.mod(depth, columns), right.columnStride)),
-                 k.add(line, k.mul(odd, blocking.depth / 2)));
+                 k.add(line, k.mul(odd, perStep * blocking.depth / 2)));
     }
     k.prefetch(right.buffer, at);
   }
@@ -300,17 +339,21 @@ private:
       KernelBuilder::Values next, row;
       Value at = k.add(b.offset, k.mul(depth, b.rowStride));
       for (auto [i, lanes] : llvm::enumerate(vectors))
-        row.push_back(k.load(b.buffer, k.add(at, int64_t(i) * k.lanes),
-                             blocking.packsRight ? Lanes{lanes.width, lanes.width} : lanes));
+        row.push_back(blocking.packsRight
+                          ? reader.loadPacked(b.buffer, k.add(at, int64_t(i) * k.lanes), {lanes.width, lanes.width})
+                          : k.load(b.buffer, k.add(at, int64_t(i) * k.lanes), lanes));
       Value from = k.add(a.offset, k.mul(depth, a.columnStride));
       prefetchNext(depth, firstRow, rows, panel);
       for (int64_t i = 0; i < rows; ++i) {
-        Value element = k.loadScalar(a.buffer, k.add(from, i * a.rowStride));
-        for (auto [j, lanes] : llvm::enumerate(vectors))
-          next.push_back(k.fma(k.splat(element, lanes.width), row[j], carried[next.size()]));
+        Value element = blocking.factors ? reader.step(a.buffer, k.add(from, i * a.rowStride))
+                                         : k.loadScalar(a.buffer, k.add(from, i * a.rowStride));
+        for (size_t j = 0; j < vectors.size(); ++j)
+          next.push_back(reader.multiplyAdd(element, row[j], carried[next.size()]));
       }
       return next;
     });
+    if (blocking.keepsSums)
+      return keepSums(sums, firstRow, panel, vectors, place);
     auto store = [&](bool addsToEarlierSlices) {
       for (auto [number, sum] : llvm::enumerate(sums)) {
         int64_t row = int64_t(number / vectors.size());
@@ -334,10 +377,48 @@ private:
         });
   }
 
+  /// The sums of all slices but the last wait on the stack, in f32.
+  void keepSums(ArrayRef<Value> totals, Value firstRow, Value panel, ArrayRef<Lanes> vectors,
+                llvm::function_ref<Value(int64_t row, size_t vector)> place) {
+    Value corner = k.add(k.mul(k.sub(firstRow, firstBlockRow), sumStride),
+                         k.mul(k.sub(panel, firstColumnPanel), blocking.panelColumns));
+    auto forEach = [&](llvm::function_ref<void(Value total, Value kept, int64_t row, size_t vector)> body) {
+      for (auto [number, total] : llvm::enumerate(totals)) {
+        int64_t row = int64_t(number / vectors.size());
+        size_t vector = number % vectors.size();
+        body(total, k.add(corner, row * sumStride + int64_t(vector) * k.lanes), row, vector);
+      }
+    };
+    auto keep = [&](bool adds) {
+      forEach([&](Value total, Value kept, int64_t, size_t vector) {
+        Lanes whole = {vectors[vector].width, vectors[vector].width};
+        k.store(adds ? k.fadd(total, k.load(keptSums, kept, whole)) : total, keptSums, kept, whole);
+      });
+      return KernelBuilder::Values();
+    };
+    auto finish = [&] {
+      forEach([&](Value total, Value kept, int64_t row, size_t vector) {
+        Lanes lanes = vectors[vector];
+        k.store(k.fadd(total, k.load(keptSums, kept, {lanes.width, lanes.width})), result.buffer, place(row, vector),
+                lanes);
+      });
+      return KernelBuilder::Values();
+    };
+    k.ifElse(
+        k.isEqual(sliceFrom, k.index(0)), {}, [&] { return keep(false); },
+        [&] {
+          Value isLast = k.isEqual(k.add(sliceFrom, sliceLength), k.index(blocking.k));
+          return k.ifElse(isLast, {}, finish, [&] { return keep(true); });
+        });
+  }
+
   KernelBuilder &k;
   const GemmBlocking &blocking;
   MatrixRef left, right, result;
-  Value packedRight, packedLeft;
+  FactorReader reader;
+  const int64_t perStep; ///< elements of the depth
+  Value packedRight, packedLeft, keptSums, firstBlockRow;
+  int64_t sumStride = 0;  ///< of the sums that are kept
   int64_t leftStride = 0; ///< of the packed rows
   Value firstRowPanel, endRowPanel, firstColumnPanel, endColumnPanel, sliceFrom, sliceLength;
 };

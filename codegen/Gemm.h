@@ -29,10 +29,16 @@ struct GemmBlocking {
   int64_t rowPanelsPerBlock, columnPanelsPerBlock, rowBlocks, columnBlocks;
   bool packsLeft, packsRight;
   bool addsToResult = false; ///< c += a · b
+  mlir::Type factors;        ///< f16 or bf16: both factors are rounded to it; null: they are what they are
+  bool isPaired = false;     ///< k and depth count pairs of bf16, see FactorReader
+  bool keepsSums = false;    ///< sums of one slice wait for the next on the stack, because the result is narrower
 
   /// `left` and `right` need their strides only. Blocks are of about `blockFlops`.
   static GemmBlocking choose(const Target &target, int64_t m, int64_t n, int64_t k, const MatrixRef &left,
                              const MatrixRef &right, double blockFlops);
+  /// The same for factors of 16 bits, which are packed; `result` is the element type of c.
+  static GemmBlocking chooseHalves(const Target &target, int64_t m, int64_t n, int64_t k, const MatrixRef &left,
+                                   const MatrixRef &right, double blockFlops, mlir::Type factors, mlir::Type result);
   /// One block with a and b read in place; b is not turned.
   static GemmBlocking whole(const Target &target, int64_t m, int64_t n, int64_t k, const MatrixRef &left,
                             const MatrixRef &right);

@@ -5,6 +5,7 @@
 #include "codegen/KernelTable.h"
 #include "codegen/LoopNest.h"
 #include "ir/ContractionOps.h"
+#include "ir/ElementTypes.h"
 
 using namespace mlir;
 
@@ -57,7 +58,11 @@ LogicalResult emitMatmul(KernelBuilder &k, Operation *op) {
   // About 32 tiles, of 20 to 160 µs at 100 GFLOP/s.
   double flops = 2.0 * double(m) * double(n) * double(depth);
   double blockFlops = std::clamp(flops * double(batch) / 32, 2e6, 16e6);
-  GemmBlocking blocking = GemmBlocking::choose(k.target, m, n, depth, a, b, blockFlops);
+  Type factors = matmul.getFactorType(),
+       element = cast<RankedTensorType>(matmul.getResult().getType()).getElementType();
+  GemmBlocking blocking = ir::isHalf(factors)
+                              ? GemmBlocking::chooseHalves(k.target, m, n, depth, a, b, blockFlops, factors, element)
+                              : GemmBlocking::choose(k.target, m, n, depth, a, b, blockFlops);
   int64_t perTile = blocking.numBlocks() > 1 ? 1 : std::max<int64_t>(1, int64_t(blockFlops / flops));
   loopWholeRowsOfTile(k, batch * blocking.numBlocks(), perTile, [&](Value position) {
     Value item = k.div(position, blocking.numBlocks()), block = k.mod(position, blocking.numBlocks());

@@ -12,10 +12,16 @@ using namespace mlir;
 namespace dg::codegen {
 
 namespace {
-void loopElements(KernelBuilder &k, Operation *op, KernelBuilder::VectorBody body) {
+/// The elements of the parameter; none of them where `guard`, the last operand if there is one, is NaN.
+void loopElements(KernelBuilder &k, Operation *op, Value guard, KernelBuilder::VectorBody body) {
   int64_t count = numElements(op->getOperand(0));
-  loopRowsOfTile(k, 1, count, elementsPerTile / 2,
-                 [&](Value, Value from, Value to) { k.loopVectors(from, to, count, body); });
+  loopRowsOfTile(k, 1, count, elementsPerTile / 2, [&](Value, Value from, Value to) {
+    if (!guard)
+      return k.loopVectors(from, to, count, body);
+    Value number = k.loadScalar(k.buffer(op->getNumOperands() - 1), k.index(0));
+    k.ifThen(k.create<arith::CmpFOp>(arith::CmpFPredicate::ORD, number, number),
+             [&] { k.loopVectors(from, to, count, body); });
+  });
 }
 
 /// The vector of one f32 scalar.
@@ -23,7 +29,7 @@ Value spread(KernelBuilder &k, Value scalar, Lanes lanes) { return k.splat(scala
 
 LogicalResult emitSgd(KernelBuilder &k, Operation *op) {
   double decay = cast<ir::SgdOp>(op).getWeightDecay().convertToDouble();
-  loopElements(k, op, [&](Value at, Lanes lanes) {
+  loopElements(k, op, cast<ir::SgdOp>(op).getGuard(), [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes);
     if (decay != 0)
       grad = k.fma(param, k.constant(decay, param), grad);
@@ -35,7 +41,7 @@ LogicalResult emitSgd(KernelBuilder &k, Operation *op) {
 LogicalResult emitMomentum(KernelBuilder &k, Operation *op) {
   auto momentum = cast<ir::MomentumOp>(op);
   double decay = momentum.getWeightDecay().convertToDouble(), factor = momentum.getMomentum().convertToDouble();
-  loopElements(k, op, [&](Value at, Lanes lanes) {
+  loopElements(k, op, momentum.getGuard(), [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes),
           velocity = k.load(k.buffer(2), at, lanes);
     if (decay != 0)
@@ -79,7 +85,7 @@ LogicalResult emitAdam(KernelBuilder &k, Operation *op) {
   Value root = toReal(k.create<arith::DivFOp>(one, k.create<math::SqrtOp>(correction2)));
   Value shrink = toReal(k.create<arith::SubFOp>(
       one, k.create<arith::MulFOp>(lr, k.create<arith::ConstantOp>(k.getFloatAttr(f64, decay)))));
-  loopElements(k, op, [&](Value at, Lanes lanes) {
+  loopElements(k, op, adam.getGuard(), [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes);
     Value first = k.load(k.buffer(2), at, lanes), second = k.load(k.buffer(3), at, lanes);
     if (decay != 0 && !adam.getDecoupled())
@@ -107,7 +113,7 @@ LogicalResult emitAdagrad(KernelBuilder &k, Operation *op) {
   Value slowed =
       k.create<arith::MulFOp>(k.create<arith::SubFOp>(step, number(1)), number(adagrad.getLrDecay().convertToDouble()));
   Value rate = k.fromDouble(k.create<arith::DivFOp>(k.toDouble(k.lr()), k.create<arith::AddFOp>(number(1), slowed)));
-  loopElements(k, op, [&](Value at, Lanes lanes) {
+  loopElements(k, op, adagrad.getGuard(), [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes);
     if (decay != 0)
       grad = k.fma(param, k.constant(decay, param), grad);
@@ -123,7 +129,7 @@ LogicalResult emitRmsprop(KernelBuilder &k, Operation *op) {
   auto rmsprop = cast<ir::RmspropOp>(op);
   double decay = rmsprop.getWeightDecay().convertToDouble(), epsilon = rmsprop.getEpsilon().convertToDouble();
   double alpha = rmsprop.getAlpha().convertToDouble(), momentum = rmsprop.getMomentum().convertToDouble();
-  loopElements(k, op, [&](Value at, Lanes lanes) {
+  loopElements(k, op, rmsprop.getGuard(), [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes);
     if (decay != 0)
       grad = k.fma(param, k.constant(decay, param), grad);
@@ -142,7 +148,7 @@ LogicalResult emitLion(KernelBuilder &k, Operation *op) {
   auto lion = cast<ir::LionOp>(op);
   double decay = lion.getWeightDecay().convertToDouble();
   double beta1 = lion.getBeta1().convertToDouble(), beta2 = lion.getBeta2().convertToDouble();
-  loopElements(k, op, [&](Value at, Lanes lanes) {
+  loopElements(k, op, lion.getGuard(), [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes),
           first = k.load(k.buffer(2), at, lanes), lr = spread(k, k.lr(), lanes);
     Value direction = k.fma(first, k.constant(beta1, first), k.scale(grad, 1 - beta1)), zero = k.constant(0, first);
@@ -165,14 +171,14 @@ LogicalResult emitLambDirection(KernelBuilder &k, Operation *op) {
     return k.create<arith::DivFOp>(one, k.create<arith::SubFOp>(one, powerOfStep(k, beta)));
   };
   Value scale1 = k.fromDouble(inverse(beta1)), scale2 = k.fromDouble(k.create<math::SqrtOp>(inverse(beta2)));
-  loopElements(k, op, [&](Value at, Lanes lanes) {
+  loopElements(k, op, lamb.getGuard(), [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes);
     Value first = k.load(k.buffer(2), at, lanes), second = k.load(k.buffer(3), at, lanes);
     first = k.fma(first, k.constant(beta1, first), k.scale(grad, 1 - beta1));
     second = k.fma(second, k.constant(beta2, second), k.scale(k.fmul(grad, grad), 1 - beta2));
     Value denominator = k.fma(k.sqrt(second), spread(k, scale2, lanes), k.constant(epsilon, second));
     Value direction = k.fdiv(k.fmul(first, spread(k, scale1, lanes)), denominator);
-    k.store(k.fma(param, k.constant(decay, param), direction), k.buffer(4), at, lanes);
+    k.store(k.fma(param, k.constant(decay, param), direction), k.buffer(op->getNumOperands()), at, lanes);
     k.store(first, k.buffer(2), at, lanes);
     k.store(second, k.buffer(3), at, lanes);
   });
@@ -185,7 +191,7 @@ LogicalResult emitLambStep(KernelBuilder &k, Operation *op) {
   Value hasNorms = k.create<arith::AndIOp>(k.greater(param, zero), k.greater(direction, zero));
   Value ratio = k.sqrt(k.fdiv(param, k.select(hasNorms, direction, k.number(1))));
   Value rate = k.fmul(k.lr(), k.select(hasNorms, ratio, k.number(1)));
-  loopElements(k, op, [&](Value at, Lanes lanes) {
+  loopElements(k, op, cast<ir::LambStepOp>(op).getGuard(), [&](Value at, Lanes lanes) {
     Value step = k.fmul(spread(k, rate, lanes), k.load(k.buffer(1), at, lanes));
     k.store(k.fsub(k.load(k.buffer(0), at, lanes), step), k.buffer(0), at, lanes);
   });
@@ -202,7 +208,7 @@ LogicalResult emitClipGradient(KernelBuilder &k, Operation *op) {
     // Not above 1, and a norm that is NaN makes every gradient NaN, where it is found.
     factor = k.select(k.greater(factor, k.number(1)), k.number(1), factor);
   }
-  loopElements(k, op, [&](Value at, Lanes lanes) {
+  loopElements(k, op, Value(), [&](Value at, Lanes lanes) {
     Value grad = k.load(k.buffer(0), at, lanes);
     if (factor)
       grad = k.fmul(grad, spread(k, factor, lanes));

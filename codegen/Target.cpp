@@ -53,6 +53,10 @@ FailureOr<Target> Target::parse(llvm::StringRef name, std::string &error) {
   return failure();
 }
 
+bool Target::multipliesPairs() const {
+  return vectorBytes == 64 && llvm::is_contained(requiredFeatures(), "avx512bf16");
+}
+
 llvm::SmallVector<std::string> Target::requiredFeatures() const {
   llvm::SmallVector<std::string> required;
   llvm::SmallVector<llvm::StringRef> list;

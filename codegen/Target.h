@@ -26,6 +26,9 @@ struct Target {
   /// that lacks one of them cannot run the objects.
   llvm::SmallVector<std::string> requiredFeatures() const;
 
+  /// Whether one instruction adds products of pairs of bf16 to sums in f32.
+  bool multipliesPairs() const;
+
   /// Elements of `realBytes` in one vector register.
   int64_t lanes() const { return vectorBytes / realBytes; }
 };

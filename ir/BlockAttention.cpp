@@ -2,8 +2,10 @@
 // Attention in blocks (FlashAttention, arXiv 2205.14135) and its gradient as ops of their own: their kernels keep a
 // block of scores at a time. Definitions here; what they are cut along is batch and heads.
 #include "ir/AttentionOps.h"
+#include "ir/ElementTypes.h"
 #include "ir/ElementwiseOps.h"
 #include "ir/GradientBuilding.h"
+#include "ir/LogicOps.h"
 #include "ir/ShapeOps.h"
 #include "ir/TypeInference.h"
 
@@ -36,11 +38,11 @@ template <typename Op> static LogicalResult checkHeads(std::optional<Location> l
   return success();
 }
 
-/// One number for each token and head.
+/// One number for each token and head, in the type of sums.
 static RankedTensorType rowsOf(RankedTensorType query, int64_t headWidth) {
   SmallVector<int64_t> shape(query.getShape());
   shape[2] = query.isDynamicDim(2) ? ShapedType::kDynamic : query.getDimSize(2) / headWidth;
-  return RankedTensorType::get(shape, query.getElementType());
+  return RankedTensorType::get(shape, arithmeticType(query.getElementType()));
 }
 
 /// Batch and heads move together; `perHead` operands and results have one number for each head.
@@ -116,7 +118,13 @@ LogicalResult BlockAttentionOp::inferReturnTypes(MLIRContext *context, std::opti
 Gradients BlockAttentionOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   Location loc = getLoc();
   Value grad = grads[0] ? grads[0] : buildZeros(builder, loc, getResult());
-  Value products = builder.create<MulOp>(loc, grad, getResult(), PlaceAttr());
+  Type sumType = arithmeticType(tensorOf(grad).getElementType());
+  auto widened = [&](Value value) -> Value {
+    return tensorOf(value).getElementType() == sumType
+               ? value
+               : builder.create<CastOp>(loc, value, TypeAttr::get(sumType), PlaceAttr()).getResult();
+  };
+  Value products = builder.create<MulOp>(loc, widened(grad), widened(getResult()), PlaceAttr());
   SmallVector<int64_t> perHead(tensorOf(getLogsumexp()).getShape());
   perHead.push_back(getHeadWidth());
   Value sums = builder.create<ReduceSumOp>(loc, buildReshape(builder, loc, products, perHead), ArrayRef<int64_t>{3},

@@ -37,16 +37,30 @@ struct Matrices {
 };
 } // namespace
 
+/// The type in which factors of these types are multiplied; null where they do not go together.
+static Type factorType(Type lhs, Type rhs) {
+  if (lhs == rhs || (isHalf(lhs) && rhs.isF32()))
+    return lhs;
+  return lhs.isF32() && isHalf(rhs) ? rhs : Type();
+}
+
+Type MatmulOp::getFactorType() {
+  return factorType(tensorOf(getLhs()).getElementType(), tensorOf(getRhs()).getElementType());
+}
+
 LogicalResult MatmulOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                          SmallVectorImpl<Type> &inferred) {
   if (deferInference(context, op.getOperands(), 1, inferred))
     return success();
   auto lhs = tensorOf(op.getLhs()), rhs = tensorOf(op.getRhs());
-  if (lhs.getRank() < 1 || rhs.getRank() < 1 || lhs.getElementType() != rhs.getElementType() ||
-      isBool(lhs.getElementType()))
+  Type element = factorType(lhs.getElementType(), rhs.getElementType());
+  if (lhs.getRank() < 1 || rhs.getRank() < 1 || !element || isBool(element))
     return reject<MatmulOp>(
         location, "has operands ", lhs, " and ", rhs,
         ", expected two tensors of rank 1 or more and of the same element type, floats or integers");
+  if (op.getTo() && (!isHalf(element) || !op.getTo()->isF32()))
+    return reject<MatmulOp>(location, "multiplies elements of type ", element, " to ", *op.getTo(),
+                            ", expected f16 or bf16 to f32");
   Matrices left(lhs, op.getTransposeLhs(), true), right(rhs, op.getTransposeRhs(), false);
   if (!mayBeEqual(left.columns, right.rows))
     return reject<MatmulOp>(location, "contracts ", left.columns, " of lhs ", lhs, " with ", right.rows, " of rhs ",
@@ -59,7 +73,7 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
     shape->push_back(left.rows);
   if (!right.isVector)
     shape->push_back(right.columns);
-  inferred.push_back(RankedTensorType::get(*shape, lhs.getElementType()));
+  inferred.push_back(RankedTensorType::get(*shape, op.getTo().value_or(element)));
   return success();
 }
 
@@ -98,7 +112,7 @@ SmallVector<Value> MatmulOp::decompose(OpBuilder &builder) {
     lhs = repeat(lhs, shapeOf(batch, left, turnsLeft));
     rhs = repeat(rhs, shapeOf(batch, right, turnsRight));
   }
-  Value product = builder.create<MatmulOp>(getLoc(), lhs, rhs, turnsLeft, turnsRight, PlaceAttr());
+  Value product = builder.create<MatmulOp>(getLoc(), lhs, rhs, turnsLeft, turnsRight, getToAttr(), PlaceAttr());
   return {buildReshape(builder, getLoc(), product, tensorOf(getResult()).getShape())};
 }
 
@@ -107,6 +121,8 @@ SmallVector<Value> MatmulOp::decompose(OpBuilder &builder) {
 Gradients MatmulOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   if (!isPrimitive())
     return emitOpError("multiplies different batches, or vectors: run --dg-decompose first");
+  if (tensorOf(getLhs()).getElementType() != tensorOf(getRhs()).getElementType() || getTo())
+    return emitOpError("has a cast as part of it, which --dg-fuse-casts puts there after gradients are taken");
   auto product = [&](Value lhs, Value rhs, bool transposeLhs, bool transposeRhs) -> Value {
     return builder.create<MatmulOp>(getLoc(), lhs, rhs, transposeLhs, transposeRhs, PlaceAttr());
   };

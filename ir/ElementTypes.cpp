@@ -20,6 +20,8 @@ bool isElementType(Type type) {
   return integer.getWidth() == 8 || integer.getWidth() == 16 || integer.getWidth() == 32 || integer.getWidth() == 64;
 }
 
+Type arithmeticType(Type type) { return isHalf(type) ? Type(Float32Type::get(type.getContext())) : type; }
+
 int64_t elementBytes(Type type) { return (type.getIntOrFloatBitWidth() + 7) / 8; }
 
 double smallestElement(Type type) {

@@ -17,6 +17,10 @@ inline constexpr llvm::StringLiteral elementTypeNames =
 inline bool isBool(mlir::Type type) { return type.isInteger(1); }
 /// Of an integer type: bools and the ui types have no sign.
 inline bool isUnsigned(mlir::Type type) { return type.isUnsignedInteger() || isBool(type); }
+/// The 16-bit floats, in which much is stored and nothing is summed.
+inline bool isHalf(mlir::Type type) { return type.isF16() || type.isBF16(); }
+/// What is computed with for elements of this type: f32 for the 16-bit floats.
+mlir::Type arithmeticType(mlir::Type type);
 /// Bytes of one element; a bool takes one.
 int64_t elementBytes(mlir::Type type);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that read or write at places given by integers.
 #include "ir/IndexingOps.h"
+#include "ir/ElementTypes.h"
 #include "ir/ElementwiseOps.h"
 #include "ir/GradientBuilding.h"
 #include "ir/HostTensorAccess.h"
@@ -226,7 +227,7 @@ LogicalResult PickLogSoftmaxOp::inferReturnTypes(MLIRContext *context, std::opti
   auto input = tensorOf(op.getInput());
   if (failed(checkRows<PickLogSoftmaxOp>(location, input, tensorOf(op.getIndices()))))
     return failure();
-  inferred.assign(2, RankedTensorType::get(input.getShape().drop_back(), input.getElementType()));
+  inferred.assign(2, RankedTensorType::get(input.getShape().drop_back(), arithmeticType(input.getElementType())));
   return success();
 }
 
@@ -277,7 +278,7 @@ LogicalResult PickLogSoftmaxGradOp::inferReturnTypes(MLIRContext *context, std::
     return failure();
   for (Value perRow : {op.getGrad(), op.getWeight(), op.getLogsumexp()})
     if (!mayBeEqual(tensorOf(perRow).getShape(), indices.getShape()) ||
-        tensorOf(perRow).getElementType() != input.getElementType())
+        tensorOf(perRow).getElementType() != arithmeticType(input.getElementType()))
       return reject<PickLogSoftmaxGradOp>(location, "has gradient ", op.getGrad().getType(), ", weight ",
                                           op.getWeight().getType(), " and logsumexp ", op.getLogsumexp().getType(),
                                           " for rows ", input, ", expected one number for each row");

@@ -25,7 +25,8 @@ def DG_PickLogSoftmaxOp : DG_Op<"pick_log_softmax", (ins DG_Tensor:$input, DG_Te
     [Gradient, Sharded, Cost]> {
   let summary = "One element of each row's log-softmax, and the logarithm of the row's sum of exponentials";
   let description = [{
-    What pick and log_softmax are together, without the matrix between them. Input […, c], indices […] of integers, results […].
+    What pick and log_softmax are together, without the matrix between them. Input […, c], indices […] of integers, results […],
+    in f32 where the input has 16 bits.
     Example: `%l, %s = dg.pick_log_softmax %logits, %y`.
   }];
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax and layer norm: ops that look at the whole last dimension of each row.
 #include "ir/NormalizationOps.h"
+#include "ir/ElementTypes.h"
 #include "ir/Expression.h"
 #include "ir/GradientBuilding.h"
 #include "ir/HostTensorAccess.h"
@@ -266,7 +267,8 @@ template <typename Op>
 static LogicalResult checkRowParameter(std::optional<Location> location, StringRef name, RankedTensorType parameter,
                                        RankedTensorType input, int64_t first) {
   bool isGood = mayBeEqual(parameter.getShape(), input.getShape().drop_front(size_t(first))) &&
-                parameter.getElementType() == input.getElementType();
+                (parameter.getElementType() == input.getElementType() ||
+                 parameter.getElementType() == arithmeticType(input.getElementType()));
   return isGood ? success()
                 : reject<Op>(location, "has ", name, " ", parameter, " for input ", input,
                              ", expected one element for each of the input's ",

@@ -41,7 +41,7 @@ def DG_LayerNormOp : DG_Op<"layer_norm", (ins DG_Tensor:$input, DG_Tensor:$weigh
     build($_builder, $_state, input, weight, bias, epsilon, mlir::IntegerAttr(), place);
   }]>];
   let description = [{
-    Weight and bias have the sizes of the dimensions that are normalized together.
+    Weight and bias have the sizes of the dimensions that are normalized together; of rows in f16 or bf16 they may be f32.
     Examples: `%n = dg.layer_norm %x, %w, %b`, `%n = dg.layer_norm %x, %w, %b {axis = 1 : i64}`.
   }];
 }

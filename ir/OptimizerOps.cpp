@@ -10,12 +10,15 @@ using namespace mlir;
 
 namespace dg::ir {
 
+/// `guard` may be null; else it is the last of the operands.
 template <typename Op>
-static LogicalResult inferStep(MLIRContext *context, std::optional<Location> location, ValueRange operands,
+static LogicalResult inferStep(MLIRContext *context, std::optional<Location> location, ValueRange operands, Value guard,
                                unsigned numResults, SmallVectorImpl<Type> &inferred) {
   if (deferInference(context, operands, numResults, inferred))
     return success();
-  for (Value operand : operands.drop_front())
+  if (guard && (tensorOf(guard).getRank() != 0 || !tensorOf(guard).getElementType().isF32()))
+    return reject<Op>(location, "has the guard ", guard.getType(), ", expected an f32 scalar");
+  for (Value operand : (guard ? operands.drop_back() : operands).drop_front())
     if (operand.getType() != operands[0].getType())
       return reject<Op>(location, "has parameter ", operands[0].getType(), " and operand ", operand.getType(),
                         ", expected gradient and state of the parameter's type");
@@ -23,17 +26,30 @@ static LogicalResult inferStep(MLIRContext *context, std::optional<Location> loc
   return success();
 }
 
+/// Whether the guard asks for a step that changes nothing; the results then are the operands that they replace.
+static bool isSkipped(Value guard, ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                      ArrayRef<int> replaced) {
+  if (!guard || !std::isnan(operands.back().data[0]))
+    return false;
+  for (auto [result, operand] : llvm::zip_equal(results, replaced))
+    if (operand >= 0)
+      result.data = operands[operand].data;
+  return true;
+}
+
 //===- SgdOp -----------------------------------------------------------------------------------------------------===//
 
 LogicalResult SgdOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                       SmallVectorImpl<Type> &inferred) {
-  return inferStep<SgdOp>(context, location, op.getOperands(), 1, inferred);
+  return inferStep<SgdOp>(context, location, op.getOperands(), op.getGuard(), 1, inferred);
 }
 
 ShardingRule SgdOp::getShardingRule() { return broadcastRule(*this); }
 
 LogicalResult SgdOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                               const RunScalars &scalars) {
+  if (isSkipped(getGuard(), operands, results, {0}))
+    return success();
   double decay = getWeightDecay().convertToDouble();
   for (size_t i = 0; i < results[0].data.size(); ++i) {
     double param = operands[0].data[i];
@@ -46,13 +62,15 @@ LogicalResult SgdOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Hos
 
 LogicalResult MomentumOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                            SmallVectorImpl<Type> &inferred) {
-  return inferStep<MomentumOp>(context, location, op.getOperands(), 2, inferred);
+  return inferStep<MomentumOp>(context, location, op.getOperands(), op.getGuard(), 2, inferred);
 }
 
 ShardingRule MomentumOp::getShardingRule() { return broadcastRule(*this); }
 
 LogicalResult MomentumOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                    const RunScalars &scalars) {
+  if (isSkipped(getGuard(), operands, results, {0, 2}))
+    return success();
   double decay = getWeightDecay().convertToDouble(), momentum = getMomentum().convertToDouble();
   for (size_t i = 0; i < results[0].data.size(); ++i) {
     double param = operands[0].data[i];
@@ -68,13 +86,15 @@ LogicalResult MomentumOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRe
 
 LogicalResult AdamOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                        SmallVectorImpl<Type> &inferred) {
-  return inferStep<AdamOp>(context, location, op.getOperands(), 3, inferred);
+  return inferStep<AdamOp>(context, location, op.getOperands(), op.getGuard(), 3, inferred);
 }
 
 ShardingRule AdamOp::getShardingRule() { return broadcastRule(*this); }
 
 LogicalResult AdamOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                const RunScalars &scalars) {
+  if (isSkipped(getGuard(), operands, results, {0, 2, 3}))
+    return success();
   double beta1 = getBeta1().convertToDouble(), beta2 = getBeta2().convertToDouble();
   double epsilon = getEpsilon().convertToDouble(), decay = getWeightDecay().convertToDouble();
   double step = double(scalars.step);
@@ -99,13 +119,15 @@ LogicalResult AdamOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Ho
 
 LogicalResult AdagradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                           SmallVectorImpl<Type> &inferred) {
-  return inferStep<AdagradOp>(context, location, op.getOperands(), 2, inferred);
+  return inferStep<AdagradOp>(context, location, op.getOperands(), op.getGuard(), 2, inferred);
 }
 
 ShardingRule AdagradOp::getShardingRule() { return broadcastRule(*this); }
 
 LogicalResult AdagradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                   const RunScalars &scalars) {
+  if (isSkipped(getGuard(), operands, results, {0, 2}))
+    return success();
   double decay = getWeightDecay().convertToDouble(), epsilon = getEpsilon().convertToDouble();
   double rate = scalars.lr / (1 + double(scalars.step - 1) * getLrDecay().convertToDouble());
   for (size_t i = 0; i < results[0].data.size(); ++i) {
@@ -120,13 +142,15 @@ LogicalResult AdagradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef
 
 LogicalResult RmspropOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                           SmallVectorImpl<Type> &inferred) {
-  return inferStep<RmspropOp>(context, location, op.getOperands(), 3, inferred);
+  return inferStep<RmspropOp>(context, location, op.getOperands(), op.getGuard(), 3, inferred);
 }
 
 ShardingRule RmspropOp::getShardingRule() { return broadcastRule(*this); }
 
 LogicalResult RmspropOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                   const RunScalars &scalars) {
+  if (isSkipped(getGuard(), operands, results, {0, 2, 3}))
+    return success();
   double decay = getWeightDecay().convertToDouble(), epsilon = getEpsilon().convertToDouble();
   double alpha = getAlpha().convertToDouble(), momentum = getMomentum().convertToDouble();
   for (size_t i = 0; i < results[0].data.size(); ++i) {
@@ -142,13 +166,15 @@ LogicalResult RmspropOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef
 
 LogicalResult LionOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                        SmallVectorImpl<Type> &inferred) {
-  return inferStep<LionOp>(context, location, op.getOperands(), 2, inferred);
+  return inferStep<LionOp>(context, location, op.getOperands(), op.getGuard(), 2, inferred);
 }
 
 ShardingRule LionOp::getShardingRule() { return broadcastRule(*this); }
 
 LogicalResult LionOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                const RunScalars &scalars) {
+  if (isSkipped(getGuard(), operands, results, {0, 2}))
+    return success();
   double decay = getWeightDecay().convertToDouble();
   double beta1 = getBeta1().convertToDouble(), beta2 = getBeta2().convertToDouble();
   for (size_t i = 0; i < results[0].data.size(); ++i) {
@@ -165,13 +191,15 @@ LogicalResult LionOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Ho
 
 LogicalResult LambDirectionOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                                 SmallVectorImpl<Type> &inferred) {
-  return inferStep<LambDirectionOp>(context, location, op.getOperands(), 3, inferred);
+  return inferStep<LambDirectionOp>(context, location, op.getOperands(), op.getGuard(), 3, inferred);
 }
 
 ShardingRule LambDirectionOp::getShardingRule() { return broadcastRule(*this); }
 
 LogicalResult LambDirectionOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                         const RunScalars &scalars) {
+  if (isSkipped(getGuard(), operands, results, {-1, 2, 3}))
+    return success();
   double beta1 = getBeta1().convertToDouble(), beta2 = getBeta2().convertToDouble();
   double epsilon = getEpsilon().convertToDouble(), decay = getWeightDecay().convertToDouble();
   double correction1 = 1 - std::pow(beta1, double(scalars.step)),
@@ -196,7 +224,7 @@ template <typename Op> static LogicalResult checkSquare(std::optional<Location> 
 
 LogicalResult LambStepOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                            SmallVectorImpl<Type> &inferred) {
-  if (failed(inferStep<LambStepOp>(context, location, op.getOperands().take_front(2), 1, inferred)))
+  if (failed(inferStep<LambStepOp>(context, location, op.getOperands().take_front(2), Value(), 1, inferred)))
     return failure();
   if (deferInference(context, op.getOperands(), 1, inferred))
     return success();
@@ -209,6 +237,8 @@ ShardingRule LambStepOp::getShardingRule() { return broadcastRule(*this); }
 
 LogicalResult LambStepOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                    const RunScalars &scalars) {
+  if (isSkipped(getGuard(), operands, results, {0}))
+    return success();
   double param = std::sqrt(operands[2].data[0]), direction = std::sqrt(operands[3].data[0]);
   double rate = scalars.lr * (param > 0 && direction > 0 ? param / direction : 1);
   for (size_t i = 0; i < results[0].data.size(); ++i)

@@ -2,8 +2,10 @@
 // Turns the gradients that @train returns into updates of the parameters and of the optimizer's state.
 #include "ir/ElementwiseOps.h"
 #include "ir/GraphOps.h"
+#include "ir/LogicOps.h"
 #include "ir/OptimizerOps.h"
 #include "ir/ShapeOps.h"
+#include "passes/LossScale.h"
 #include "passes/OptimizerSpec.h"
 #include "passes/Passes.h"
 
@@ -66,11 +68,14 @@ private:
     }
     // The norm of all gradients is summed where the loss is made, on the last stage.
     Operation *loss = end.getNumOperands() ? end.getOperand(0).getDefiningOp() : nullptr;
+    Value guard;
+    if (ParameterOp scale = parameters.lookup(lossScaleName))
+      guard = unscale(builder, gradients, scale);
     Value square = spec.clipNorm > 0 ? sumOfSquares(builder, gradients, loss) : Value();
     // In the order in which gradients are made: the first are reduced, and can be applied, while the last travel.
     llvm::sort(gradients, [](const Gradient &a, const Gradient &b) { return isMadeBefore(a.value, b.value); });
     for (const Gradient &gradient : gradients)
-      addUpdate(builder, gradient.parameter, clip(builder, gradient, square, spec), spec);
+      addUpdate(builder, gradient.parameter, clip(builder, gradient, square, spec), guard, spec);
     builder.create<ReturnOp>(end.getLoc(), kept, builder.getArrayAttr(keptNames), PlaceAttr());
     end.erase();
   }
@@ -91,6 +96,54 @@ private:
     Value square = builder.create<MulOp>(location, value, value, place);
     return dims.empty() ? square
                         : builder.create<ReduceSumOp>(location, square, dims, /*keep=*/false, place).getResult();
+  }
+
+  /// Divides the gradients by the scale of the loss, and adapts it: a step with a gradient that is not finite is
+  /// skipped and halves it (not below 1), many steps without one double it. Returns the guard of the updates: 0, or
+  /// NaN. A sum of a gradient's elements is finite where they all are; one number for each parameter travels to the
+  /// stage of the loss, and two back to each stage.
+  Value unscale(OpBuilder &builder, MutableArrayRef<Gradient> gradients, ParameterOp scale) {
+    Location location = scale.getLoc();
+    PlaceAttr place = withLabel(withOrigin(getPlace(scale), getPlace(scale).getOrigin(), Phase::update), lossScaleName);
+    Value sum;
+    for (auto [parameter, value] : gradients) {
+      SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(0, tensorOf(value).getRank()));
+      Value own =
+          dims.empty()
+              ? value
+              : builder.create<ReduceSumOp>(location, value, dims, /*keep=*/false, placeOf(parameter)).getResult();
+      sum = sum ? builder.create<AddOp>(location, sum, own, place).getResult() : own;
+    }
+    auto number = [&](double value) -> Value {
+      return builder.create<ConstantOp>(location, scale.getType(), builder.getF64FloatAttr(value),
+                                        TypeAttr::get(scale.getType()), place);
+    };
+    Value guard = builder.create<SubOp>(location, sum, sum, place);
+    Value inverse = builder.create<DivOp>(location, number(1), scale.getResult(), place);
+    for (Gradient &gradient : gradients)
+      gradient.value = builder.create<MulOp>(location, gradient.value, inverse, placeOf(gradient.parameter));
+
+    std::string counterName = (Twine(lossScaleName) + ".steps").str();
+    auto counter = builder.create<ParameterOp>(
+        location, scale.getType(), builder.getStringAttr(counterName), TypeAttr::get(scale.getType()),
+        InitAttr::get(builder.getContext(), InitKind::constant, builder.getF64FloatAttr(0)), builder.getUnitAttr(),
+        UnitAttr(), place);
+    auto choose = [&](Value condition, Value then, Value otherwise) -> Value {
+      return builder.create<SelectOp>(location, condition, then, otherwise, place);
+    };
+    auto compare = [&](Value a, Value b, StringRef predicate) -> Value {
+      return builder.create<CompareOp>(location, a, b, builder.getStringAttr(predicate), place);
+    };
+    Value isFinite = compare(guard, number(0), "eq");
+    Value steps = builder.create<AddOp>(location, counter.getResult(), number(1), place);
+    Value isFull = compare(steps, number(double(growthInterval)), "ge");
+    Value grown = choose(isFull, builder.create<AddOp>(location, scale.getResult(), scale.getResult(), place), scale);
+    Value halved = builder.create<MaxOp>(
+        location, builder.create<ScaleOp>(location, scale.getResult(), APFloat(0.5), place), number(1), place);
+    builder.create<UpdateOp>(location, choose(isFinite, grown, halved), builder.getStringAttr(lossScaleName), place);
+    Value counted = choose(isFull, number(0), steps);
+    builder.create<UpdateOp>(location, choose(isFinite, counted, number(0)), builder.getStringAttr(counterName), place);
+    return guard;
   }
 
   /// Each gradient's own square stands with its parameter, so that one number for each travels between stages.
@@ -114,7 +167,7 @@ private:
                                           builder.getF64FloatAttr(spec.clipValue), placeOf(parameter));
   }
 
-  static void addUpdate(OpBuilder &builder, ParameterOp parameter, Value grad, const OptimizerSpec &spec) {
+  static void addUpdate(OpBuilder &builder, ParameterOp parameter, Value grad, Value guard, const OptimizerSpec &spec) {
     Location location = parameter.getLoc();
     PlaceAttr place = placeOf(parameter);
     StringRef name = parameter.getParam();
@@ -133,8 +186,8 @@ private:
     switch (spec.kind) {
     case OptimizerSpec::Kind::sgd: {
       if (spec.momentum == 0)
-        return update(builder.create<SgdOp>(location, param, grad, decay, place), name);
-      auto op = builder.create<MomentumOp>(location, param, grad, state("momentum"), number(spec.momentum),
+        return update(builder.create<SgdOp>(location, param, grad, guard, decay, place), name);
+      auto op = builder.create<MomentumOp>(location, param, grad, state("momentum"), guard, number(spec.momentum),
                                            spec.nesterov != 0 ? builder.getUnitAttr() : UnitAttr(), decay, place);
       update(op.getNewParam(), name);
       return update(op.getNewVelocity(), name + ".momentum");
@@ -144,21 +197,21 @@ private:
       Value first = state("adam_m"), second = state("adam_v");
       bool isDecoupled = spec.kind == OptimizerSpec::Kind::adamw;
       auto op =
-          builder.create<AdamOp>(location, param, grad, first, second, number(spec.beta1), number(spec.beta2),
+          builder.create<AdamOp>(location, param, grad, first, second, guard, number(spec.beta1), number(spec.beta2),
                                  number(spec.epsilon), decay, isDecoupled ? builder.getUnitAttr() : UnitAttr(), place);
       update(op.getNewParam(), name);
       update(op.getNewFirst(), name + ".adam_m");
       return update(op.getNewSecond(), name + ".adam_v");
     }
     case OptimizerSpec::Kind::adagrad: {
-      auto op = builder.create<AdagradOp>(location, param, grad, state("adagrad_sum", spec.initialSum),
+      auto op = builder.create<AdagradOp>(location, param, grad, state("adagrad_sum", spec.initialSum), guard,
                                           number(spec.epsilon), number(spec.lrDecay), decay, place);
       update(op.getNewParam(), name);
       return update(op.getNewSum(), name + ".adagrad_sum");
     }
     case OptimizerSpec::Kind::rmsprop: {
       Value square = state("rmsprop_square"), velocity = state("rmsprop_velocity");
-      auto op = builder.create<RmspropOp>(location, param, grad, square, velocity, number(spec.alpha),
+      auto op = builder.create<RmspropOp>(location, param, grad, square, velocity, guard, number(spec.alpha),
                                           number(spec.momentum), number(spec.epsilon), decay, place);
       update(op.getNewParam(), name);
       update(op.getNewSquare(), name + ".rmsprop_square");
@@ -166,17 +219,18 @@ private:
     }
     case OptimizerSpec::Kind::lamb: {
       Value first = state("lamb_m"), second = state("lamb_v");
-      auto op = builder.create<LambDirectionOp>(location, param, grad, first, second, number(spec.beta1),
+      auto op = builder.create<LambDirectionOp>(location, param, grad, first, second, guard, number(spec.beta1),
                                                 number(spec.beta2), number(spec.epsilon), decay, place);
       Value paramSquare = squareOf(builder, location, param, place),
             directionSquare = squareOf(builder, location, op.getDirection(), place);
-      update(builder.create<LambStepOp>(location, param, op.getDirection(), paramSquare, directionSquare, place), name);
+      update(builder.create<LambStepOp>(location, param, op.getDirection(), paramSquare, directionSquare, guard, place),
+             name);
       update(op.getNewFirst(), name + ".lamb_m");
       return update(op.getNewSecond(), name + ".lamb_v");
     }
     case OptimizerSpec::Kind::lion: {
-      auto op = builder.create<LionOp>(location, param, grad, state("lion_m"), number(spec.beta1), number(spec.beta2),
-                                       decay, place);
+      auto op = builder.create<LionOp>(location, param, grad, state("lion_m"), guard, number(spec.beta1),
+                                       number(spec.beta2), decay, place);
       update(op.getNewParam(), name);
       return update(op.getNewFirst(), name + ".lion_m");
     }

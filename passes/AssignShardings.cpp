@@ -5,8 +5,10 @@
 // Where a search has chosen for the forward ops, that is taken and the rest follows.
 #include "ir/ContractionOps.h"
 #include "ir/ConvolutionOps.h"
+#include "ir/ElementTypes.h"
 #include "ir/ElementwiseOps.h"
 #include "ir/GraphOps.h"
+#include "ir/LogicOps.h"
 #include "ir/ShapeOps.h"
 #include "passes/GraphOrder.h"
 #include "passes/Mesh.h"
@@ -34,8 +36,26 @@ double bytesOf(Value value) {
   return double(type.getNumElements()) * type.getElementTypeBitWidth() / 8;
 }
 
-/// Ops through which a partial sum may pass unreduced, because they are linear in all their operands together.
-bool isLinear(Operation *op) { return isa<AddOp, SubOp, ScaleOp, ReshapeOp, TransposeOp, ReduceSumOp, ExpandOp>(op); }
+/// Ops through which a partial sum may pass unreduced, because they are linear in all their operands together (casts
+/// between floats up to rounding).
+bool isLinear(Operation *op) {
+  if (auto cast = dyn_cast<CastOp>(op))
+    return isa<FloatType>(cast.getTo()) && isa<FloatType>(tensorOf(cast.getInput()).getElementType());
+  return isa<AddOp, SubOp, ScaleOp, ReshapeOp, TransposeOp, ReduceSumOp, ExpandOp>(op);
+}
+
+/// Whether a partial sum over `axis` is reduced before this cast because its bytes are fewer there. Over data that
+/// waits for the update, so that it happens once a step.
+bool isReducedBefore(Operation *op, StringAttr axis) {
+  auto cast = dyn_cast<CastOp>(op);
+  return cast && isHalf(tensorOf(cast.getInput()).getElementType()) && !isHalf(cast.getTo()) &&
+         (axis != "data" || getPlace(op).getPhase() == Phase::update);
+}
+
+/// Memory of a parameter under another shape or type: lies as its reader needs it.
+bool isViewOfParameter(Operation *op) {
+  return isa<ReshapeOp, CastOp>(op) && op->getOperand(0).getDefiningOp<ParameterOp>();
+}
 
 bool hasFactor(ArrayRef<SmallVector<int32_t, 2>> dims, int32_t factor) {
   return llvm::any_of(dims, [&](ArrayRef<int32_t> factors) { return llvm::is_contained(factors, factor); });
@@ -45,7 +65,10 @@ bool hasFactor(ArrayRef<SmallVector<int32_t, 2>> dims, int32_t factor) {
 ParameterOp weightOf(Operation *op) {
   if (!isa<MatmulOp, Conv2dOp>(op) || getPlace(op).getPhase() != Phase::forward)
     return {};
-  return op->getOperand(1).getDefiningOp<ParameterOp>();
+  Value weight = op->getOperand(1);
+  if (auto cast = weight.getDefiningOp<CastOp>())
+    weight = cast.getInput();
+  return weight.getDefiningOp<ParameterOp>();
 }
 
 /// How a parameter lies, in all graphs of a module.
@@ -92,7 +115,7 @@ public:
       if (auto parameter = dyn_cast<ParameterOp>(op)) {
         if (auto known = parameters.find(parameter.getParam()); known != parameters.end())
           shardings[parameter.getResult()] = known->second.used;
-      } else if (isReshapeOfFreeParameter(&op)) {
+      } else if (isViewOfFreeParameter(&op)) {
         continue; // lies as its first user needs it
       } else if (auto ruled = dyn_cast<ShardingRuleOp>(op)) {
         assign(ruled);
@@ -100,8 +123,9 @@ public:
         assignWithoutRule(&op);
       }
     }
-    for (auto reshape : graph.getBody().front().getOps<ReshapeOp>())
-      fixFree(reshape.getResult(), wholeSharding(context, tensorOf(reshape.getResult()).getRank()));
+    for (Operation &op : graph.getBody().front())
+      if (isViewOfParameter(&op))
+        fixFree(op.getResult(0), wholeSharding(context, tensorOf(op.getResult(0)).getRank()));
     for (auto parameter : graph.getBody().front().getOps<ParameterOp>()) {
       fixFree(parameter.getResult(), wholeSharding(context, tensorOf(parameter.getResult()).getRank()));
       setPlace(parameter, withShardings(getPlace(parameter), parameters.lookup(parameter.getParam()).kept));
@@ -313,16 +337,15 @@ private:
       else
         llvm::erase_if(common, [&](StringAttr axis) { return !llvm::is_contained(partial, axis); });
     }
-    llvm::erase_if(common, [&](StringAttr axis) { return llvm::is_contained(axes, axis.getValue()); });
+    llvm::erase_if(common, [&](StringAttr axis) {
+      return llvm::is_contained(axes, axis.getValue()) || isReducedBefore(op, axis);
+    });
     return common;
   }
 
-  bool isReshapeOfFreeParameter(Operation *op) {
-    auto reshape = dyn_cast<ReshapeOp>(op);
-    return reshape && reshape.getInput().getDefiningOp<ParameterOp>() && !shardings.contains(reshape.getInput());
-  }
+  bool isViewOfFreeParameter(Operation *op) { return isViewOfParameter(op) && !shardings.contains(op->getOperand(0)); }
 
-  /// A parameter that nobody has placed, or a reshape of one, lies as its first user needs it.
+  /// A parameter that nobody has placed, or a reshape or cast of one, lies as its first user needs it.
   void fixFree(Value value, ShardingAttr needed) {
     Operation *producer = value.getDefiningOp();
     if (!producer || shardings.contains(value))
@@ -332,7 +355,7 @@ private:
       parameters[parameter.getParam()] = placeOf(parameter, needed);
       return;
     }
-    if (!isReshapeOfFreeParameter(producer))
+    if (!isViewOfFreeParameter(producer))
       return;
     ShardingRule rule = cast<ShardingRuleOp>(producer).getShardingRule();
     SmallVector<StringAttr> cut(rule.operands[0].size(), StringAttr::get(context, ""));

@@ -3,6 +3,7 @@
 // no trained parameter get no gradient; an op on the path without one is an error at the op.
 #include "ir/ElementwiseOps.h"
 #include "ir/GraphOps.h"
+#include "passes/LossScale.h"
 #include "passes/Passes.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -30,6 +31,8 @@ private:
 };
 
 struct DifferentiatePass : impl::DifferentiateBase<DifferentiatePass> {
+  using DifferentiateBase::DifferentiateBase;
+
   void runOnOperation() override {
     numberForwardOps();
     auto graph = getOperation().lookupSymbol<GraphOp>("loss");
@@ -41,6 +44,16 @@ struct DifferentiatePass : impl::DifferentiateBase<DifferentiatePass> {
   }
 
 private:
+  /// 1, or a state of the job by which all gradients are multiplied.
+  Value seed(OpBuilder &builder, Value loss) {
+    auto type = TypeAttr::get(loss.getType());
+    if (lossScale == 0)
+      return builder.create<ConstantOp>(loss.getLoc(), loss.getType(), builder.getF64FloatAttr(1.0), type, PlaceAttr());
+    auto init = InitAttr::get(&getContext(), InitKind::constant, builder.getF64FloatAttr(lossScale));
+    return builder.create<ParameterOp>(loss.getLoc(), loss.getType(), builder.getStringAttr(lossScaleName), type, init,
+                                       builder.getUnitAttr(), UnitAttr(), PlaceAttr());
+  }
+
   /// Ops that no pass has numbered come after those that --dg-number-ops did.
   void numberForwardOps() {
     for (auto graph : getOperation().getOps<GraphOp>()) {
@@ -80,8 +93,7 @@ private:
 
     // Summands of each value's gradient, in the order in which the uses were met, last use first.
     llvm::DenseMap<Value, SmallVector<Value>> summands;
-    summands[loss].push_back(builder.create<ConstantOp>(loss.getLoc(), loss.getType(), builder.getF64FloatAttr(1.0),
-                                                        TypeAttr::get(loss.getType()), PlaceAttr()));
+    summands[loss].push_back(seed(builder, loss));
     auto gradientOf = [&](Value value) -> Value {
       auto found = summands.find(value);
       if (found == summands.end())

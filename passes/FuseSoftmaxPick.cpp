@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cross-entropy without the matrix of log-probabilities: one op for a log-softmax and the element of each row that the
 // loss picks.
+#include "ir/ElementTypes.h"
 #include "ir/GraphOps.h"
 #include "ir/IndexingOps.h"
+#include "ir/LogicOps.h"
 #include "ir/NormalizationOps.h"
 #include "passes/Passes.h"
 
@@ -31,10 +33,18 @@ private:
     if (!isOverLast || !softmax->hasOneUse())
       return;
     OpBuilder builder(pick);
-    auto both = builder.create<PickLogSoftmaxOp>(pick.getLoc(), softmax.getInput(), pick.getIndices(), getPlace(pick));
+    // Logits of 16 bits are widened while they are read.
+    Value logits = softmax.getInput();
+    if (auto cast = logits.getDefiningOp<CastOp>();
+        cast && cast.getTo() == arithmeticType(tensorOf(cast.getInput()).getElementType()))
+      logits = cast.getInput();
+    auto both = builder.create<PickLogSoftmaxOp>(pick.getLoc(), logits, pick.getIndices(), getPlace(pick));
     pick.getResult().replaceAllUsesWith(both.getResult());
     pick.erase();
+    Operation *widening = softmax.getInput().getDefiningOp<CastOp>();
     softmax.erase();
+    if (widening && widening->use_empty())
+      widening->erase();
   }
 };
 

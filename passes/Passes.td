@@ -42,6 +42,17 @@ def NumberOps : Pass<"dg-number-ops", "mlir::ModuleOp"> {
   }];
 }
 
+def MixedPrecision : Pass<"dg-mixed-precision", "mlir::ModuleOp"> {
+  let summary = "Casts to bf16 or f16 what gains from it, by lists of ops";
+  let description = [{
+    Products, convolutions and attention have operands and results of 16 bits; elementwise ops, movements and the rows of layer norm follow what they
+    read; losses, statistics, functions with steep slopes and whatever no list names stay as they are. Parameters stay f32. The module's attribute
+    "dg.precision" has for each op its name, kind, type and reason.
+  }];
+  let options = [Option<"precision", "precision", "std::string", "\"f32\"", "f32, bf16 or f16">,
+                 ListOption<"overrides", "overrides", "std::string", "PATTERN=f32|bf16|f16 by name of an op, its kind or a parameter; the first that matches decides">];
+}
+
 def AddEvaluation : Pass<"dg-add-evaluation", "mlir::ModuleOp"> {
   let summary = "Copies @loss to @eval, which will also report accuracy";
 }
@@ -74,13 +85,30 @@ def Differentiate : Pass<"dg-differentiate", "mlir::ModuleOp"> {
   let description = [{
     Reverse mode, by the ops' own gradients. Afterwards @train returns the loss and "grad NAME" for each trained
     parameter. Gradients of a value with several uses are summed in the reverse order of the uses; ops that lead to no parameter get none.
-    Each op knows its origin: the number of the forward op that it belongs to.
+    Each op knows its origin: the number of the forward op that it belongs to. With a `loss-scale` gradients are those of the loss times a state
+    of that name, which --dg-add-optimizer divides by and adapts.
   }];
+  let options = [Option<"lossScale", "loss-scale", "double", "0", "What the scale of the loss starts with; 0: there is none">];
+}
+
+def NarrowGradients : Pass<"dg-narrow-gradients", "mlir::ModuleOp"> {
+  let summary = "Rounds gradients to 16 bits before data ranks sum them, and widens them for their update";
+  let options = [Option<"precision", "precision", "std::string", "\"bf16\"", "bf16 or f16">];
 }
 
 def AddOptimizer : Pass<"dg-add-optimizer", "mlir::ModuleOp"> {
   let summary = "Turns the gradients that @train returns into parameter updates";
-  let options = [Option<"optimizer", "optimizer", "std::string", "\"\"", "NAME:key=value,…[;PATTERN:weight_decay=value]; empty: the module's dg.optimizer">];
+  let options = [Option<"optimizer", "optimizer", "std::string", "\"\"", "NAME:key=value,…[;PATTERN:weight_decay=value]; empty: the module's dg.optimizer">,
+                 Option<"growthInterval", "growth-interval", "int64_t", "2000", "Steps without an overflow after which the scale of the loss is doubled">];
+}
+
+def FuseCasts : Pass<"dg-fuse-casts", "mlir::ModuleOp"> {
+  let summary = "Removes casts that undo each other and makes others part of a matrix product";
+  let description = [{
+    A product reads an f32 parameter and rounds it by itself, and gives its sums in f32 where they would be widened anyway. What is summed over
+    micro-batches keeps its wider type.
+  }];
+  let options = [Option<"microbatches", "microbatches", "int64_t", "1", "Micro-batches of a step">];
 }
 
 def AssignStages : Pass<"dg-assign-stages", "mlir::ModuleOp"> {

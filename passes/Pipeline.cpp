@@ -33,6 +33,15 @@ void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &opt
   // Before graphs are copied and taken apart, so that all programs number alike.
   manager.addPass(createNumberOps());
 
+  // Precision, on the author's ops: what these become, and their gradients, have the types that are chosen here.
+  const bool isMixed = options.precision != "f32" || !options.precisionOverrides.empty();
+  if (isMixed) {
+    MixedPrecisionOptions precision;
+    precision.precision = options.precision;
+    precision.overrides = options.precisionOverrides;
+    manager.addPass(createMixedPrecision(precision));
+  }
+
   // Differentiate. Evaluation is copied from the model before its loss is changed; composites go before gradients are
   // taken, so that only primitives need one.
   if (options.isTraining) {
@@ -46,13 +55,32 @@ void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &opt
   manager.addPass(createDecompose(decompose));
   // Before gradients are taken, because the gradient of both together needs less.
   manager.addPass(createFuseSoftmaxPick());
-  manager.addPass(createDifferentiate());
+  DifferentiateOptions differentiate;
+  differentiate.lossScale = options.lossScale;
+  manager.addPass(createDifferentiate(differentiate));
+  // With several micro-batches and ZeRO from 2 on, gradients are summed over ranks before they are summed over
+  // micro-batches: these sums stay f32.
+  Result<plan::Mesh> mesh = parseMesh(options.mesh);
+  if (options.precision != "f32" && !options.reducesWide && mesh && mesh->sizeOf("data") > 1 &&
+      !(options.zero >= 2 && options.microbatches > 1)) {
+    NarrowGradientsOptions narrow;
+    narrow.precision = options.precision;
+    manager.addPass(createNarrowGradients(narrow));
+  }
   if (options.isTraining) {
     AddOptimizerOptions optimizer;
     optimizer.optimizer = options.optimizer;
+    if (options.growthInterval > 0)
+      optimizer.growthInterval = options.growthInterval;
     manager.addPass(createAddOptimizer(optimizer));
   }
   manager.addPass(mlir::createCSEPass());
+  // After gradients and updates have brought all their casts, and before costs are counted.
+  if (isMixed) {
+    FuseCastsOptions casts;
+    casts.microbatches = options.microbatches;
+    manager.addPass(createFuseCasts(casts));
+  }
 }
 
 void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options) {

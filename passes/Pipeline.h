@@ -21,8 +21,13 @@ struct PipelineOptions {
   int64_t zero = 0;                ///< cut over the data ranks: 1 optimizer state, 2 also gradients, 3 also parameters
   std::vector<std::string> frozen; ///< patterns of parameters that are not trained
   std::vector<int64_t> stages;     ///< of a searched plan, see AssignStages; empty: by its rule
-  std::vector<std::string> shardingChoices; ///< of a searched plan, see AssignShardings; empty: by its rule
-  bool storesScores = false;                ///< attention keeps its scores in memory, see Decompose
+  std::vector<std::string> shardingChoices;    ///< of a searched plan, see AssignShardings; empty: by its rule
+  bool storesScores = false;                   ///< attention keeps its scores in memory, see Decompose
+  std::string precision = "f32";               ///< f32, bf16 or f16
+  std::vector<std::string> precisionOverrides; ///< "head.*=f32", see MixedPrecision
+  double lossScale = 0;                        ///< what the scale of an f16 loss starts with; 0: it is not scaled
+  int64_t growthInterval = 0;                  ///< steps after which it is doubled; 0: AddOptimizer's default
+  bool reducesWide = false;                    ///< gradients are summed over data ranks in f32
   bool isTraining = true;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/reference/OpEvaluation.h"
+#include "ir/ContractionOps.h"
 #include "ir/ElementTypes.h"
 #include "ir/GraphOps.h"
 
@@ -21,6 +22,17 @@ void roundTo(Precision precision, RankedTensorType type, HostTensor &tensor) {
       element = storedElement(element, type.getElementType());
 }
 
+/// The operands of a product that rounds one of them to the type of the other; empty for every other op.
+static SmallVector<HostTensor> roundedFactors(Operation *op, ArrayRef<HostTensor> operands, Precision precision) {
+  auto product = dyn_cast<MatmulOp>(op);
+  if (!product || tensorOf(product.getLhs()).getElementType() == tensorOf(product.getRhs()).getElementType())
+    return {};
+  SmallVector<HostTensor> factors(operands);
+  for (auto [factor, operand] : llvm::zip_equal(factors, op->getOperands()))
+    roundTo(precision, tensorOf(operand).clone(product.getFactorType()), factor);
+  return factors;
+}
+
 FailureOr<SmallVector<HostTensor>> evaluateOp(Operation *op, ArrayRef<HostTensor> operands, const RunScalars &scalars,
                                               Precision precision) {
   auto reference = dyn_cast<ReferenceOp>(op);
@@ -34,7 +46,8 @@ FailureOr<SmallVector<HostTensor>> evaluateOp(Operation *op, ArrayRef<HostTensor
                                << ", expected a static shape: run --dg-deduce-types first";
     results.push_back(zerosOf(tensor));
   }
-  if (failed(reference.evaluate(operands, results, scalars)))
+  SmallVector<HostTensor> factors = roundedFactors(op, operands, precision);
+  if (failed(reference.evaluate(factors.empty() ? operands : ArrayRef(factors), results, scalars)))
     return failure();
   for (auto [type, result] : llvm::zip_equal(op->getResultTypes(), results))
     roundTo(precision, cast<RankedTensorType>(type), result);

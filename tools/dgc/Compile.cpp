@@ -150,6 +150,10 @@ int compile(const CompileOptions &given) {
   mlir::FailureOr<codegen::Target> target = codegen::Target::parse(options.target, targetError);
   if (failed(target))
     return report(Status::error(ErrorKind::usage, "{}", targetError));
+  const llvm::StringRef precision = options.precision;
+  if (!precision.empty() && precision != "auto" && precision != "f32" && precision != "bf16" && precision != "f16")
+    return report(
+        Status::error(ErrorKind::usage, "--precision {}: expected auto, f32, bf16 or f16", options.precision));
   const bool isJob = options.emit.empty() && options.simulate.empty() && options.explain.empty();
   if (Status status = isJob ? checkOutput(options.output) : Status::ok(); !status)
     return report(status);

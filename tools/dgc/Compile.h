@@ -37,11 +37,15 @@ struct CompileOptions {
   double planSeconds = 0;             ///< of the search; 0: no limit
   std::string simulate;               ///< "", "text" or "json": print a prediction instead of writing a job
   std::string explain;                ///< "", "text" or "json": print why the plan is as it is instead of writing a job
-  std::string precision;              ///< of a simulation; empty: bf16 where the device has it
-  std::string recompute;              ///< of a simulation: "", "none" or "full"
-  int64_t zero = -1;                  ///< 0 to 3; -1: 0, of a simulation without a mesh searched
-  std::string emit;                   ///< "", "dg", "plan", "linalg", "llvm", "asm"
-  bool savePhases = false;            ///< the graph after each pass goes into the package, as phases.json
+  std::string precision; ///< f32, bf16 or f16; empty or auto: f32, of a simulation bf16 where the device has it
+  std::vector<std::string> precisionOverrides; ///< "head.*=f32"
+  double lossScale = 65536;                    ///< of f16: what it starts with; 0: the loss is not scaled
+  int64_t lossScaleInterval = 2000;            ///< steps without an overflow after which it is doubled
+  std::string reducePrecision = "low";         ///< of gradients over data ranks: "low" or "f32"
+  std::string recompute;                       ///< of a simulation: "", "none" or "full"
+  int64_t zero = -1;                           ///< 0 to 3; -1: 0, of a simulation without a mesh searched
+  std::string emit;                            ///< "", "dg", "plan", "linalg", "llvm", "asm"
+  bool savePhases = false;                     ///< the graph after each pass goes into the package, as phases.json
 };
 
 /// Compiles and writes the package, or prints what --emit asks for. Returns the exit code; messages are on stderr.

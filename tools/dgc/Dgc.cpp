@@ -46,6 +46,25 @@ int main(int argc, char **argv) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   what->add_option("--weights", options.weights, "FILE.safetensors: parameters start from its tensors, by name");
+  what->add_option(
+      "--precision", options.precision,
+      "f32, bf16 or f16: products, convolutions and attention in 16 bits with f32 sums, what follows them in\n"
+      "16 bits too; losses, statistics, parameters and the optimizer stay f32 (default: f32; of a simulation:\n"
+      "auto, which is bf16 where the device has it)");
+  what->add_option(
+          "--precision-override", options.precisionOverrides,
+          "PATTERN=f32, PATTERN=bf16 or PATTERN=f16 for ops by name, kind or parameter: 'head.*=f32'; the first\n"
+          "that matches decides, one that matches nothing is an error")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  what->add_option(
+          "--loss-scale", options.lossScale,
+          "of f16: what the loss is multiplied by at first, 0 for never; a step that overflows is skipped on all\n"
+          "ranks and halves it (default: 65536)")
+      ->check(dg::tools::finiteNumber(true));
+  what->add_option("--loss-scale-interval", options.lossScaleInterval,
+                   "steps without an overflow after which the scale is doubled (default: 2000)")
+      ->check(wholeNumber(1, dg::tools::maxBatch));
   what->add_option("--accumulate", options.accumulate, "batches to a step, averaged (default: 1)")
       ->check(wholeNumber(1, dg::tools::maxBatch));
 
@@ -81,6 +100,11 @@ int main(int argc, char **argv) {
                    "cut over the data ranks: 1 the optimizer's state, 2 also gradients, 3 also parameters\n"
                    "(default: 0; of a simulation without --mesh: searched)")
       ->check(wholeNumber(0, 3));
+  split
+      ->add_option("--reduce-precision", options.reducePrecision,
+                   "type in which data ranks sum gradients: low (that of --precision, half the bytes) or f32\n"
+                   "(default: low)")
+      ->check(CLI::IsMember({"low", "f32"}));
   split->add_option("--target", options.target,
                     "processor: native, x86-64-v3, x86-64-v4, sapphirerapids (default: native)");
   split
@@ -107,8 +131,6 @@ int main(int argc, char **argv) {
       ->expected(0, 1)
       ->default_str("text")
       ->check(CLI::IsMember({"text", "json"}));
-  print->add_option("--precision", options.precision,
-                    "of a simulation: auto, f32, bf16 or f16 (default: auto: bf16 where the device has it)");
   print
       ->add_option("--recompute", options.recompute,
                    "of a simulation: none or full (default: where a stage does not fit otherwise)")

@@ -134,6 +134,7 @@ int split(mlir::ModuleOp module, const CompileOptions &options, const StepSource
   pipeline.splitsBackward = form->splitsBackward;
   pipeline.zero = std::max<int64_t>(0, options.zero);
   pipeline.isTraining = source.isTraining;
+  choosePrecision(options, pipeline);
   mlir::PassManager manager(module.getContext());
   passes::buildPipeline(manager, pipeline);
   if (options.savePhases)

@@ -133,6 +133,10 @@ std::string explanationText(const PlannedStep &planned) {
                           own.source.empty() ? "" : " at " + own.source, op.choice, other);
     }
   }
+  if (!planned.precision.empty())
+    text += "\nprecision:\n";
+  for (const PrecisionReason &reason : planned.precision)
+    text += fmt::format("  {:<5} {} ({}): {}\n", reason.type, reason.name, reason.op, reason.why);
   return text;
 }
 
@@ -170,6 +174,10 @@ std::string explanationJson(const PlannedStep &planned) {
     }
     json["blocks"].push_back(std::move(own));
   }
+  if (!planned.precision.empty())
+    json["precision"] = Json::array();
+  for (const PrecisionReason &reason : planned.precision)
+    json["precision"].push_back({{"name", reason.name}, {"op", reason.op}, {"type", reason.type}, {"why", reason.why}});
   return json.dump(2) + "\n";
 }
 

@@ -5,7 +5,6 @@
 #include "passes/ExtractModel.h"
 #include "passes/Mesh.h"
 #include "passes/Pins.h"
-#include "passes/Pipeline.h"
 
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/PassManager.h"
@@ -23,6 +22,18 @@ bool wantsPlanning(const CompileOptions &options) {
          !options.pins.empty() || !options.forbidden.empty();
 }
 
+void choosePrecision(const CompileOptions &options, passes::PipelineOptions &pipeline) {
+  if (!options.precision.empty() && options.precision != "auto")
+    pipeline.precision = options.precision;
+  pipeline.precisionOverrides = options.precisionOverrides;
+  pipeline.reducesWide = options.reducePrecision == "f32";
+  auto isHalf = [](const std::string &text) { return llvm::StringRef(text).ends_with("=f16"); };
+  if (options.precision == "f16" || llvm::any_of(options.precisionOverrides, isHalf)) {
+    pipeline.lossScale = options.lossScale;
+    pipeline.growthInterval = options.lossScaleInterval;
+  }
+}
+
 Result<partitioner::Cluster> chooseCluster(const CompileOptions &options, int64_t numRanks) {
   if (options.cluster.empty())
     return partitioner::hostCluster(uint32_t(std::max<int64_t>(numRanks, 1)));
@@ -38,14 +49,10 @@ namespace {
 Status checkCompilable(const CompileOptions &options) {
   if (!options.simulate.empty())
     return Status::ok();
-  for (auto [isGiven, flag] : {std::pair{!options.recompute.empty(), "--recompute"},
-                               {!options.precision.empty() && options.precision != "f32", "--precision"}})
-    if (isGiven)
-      return Status::error(
-          ErrorKind::usage,
-          "{} can be simulated, but no job can be compiled for it in this version: give --simulate too, "
-          "or leave it out",
-          flag);
+  if (!options.recompute.empty())
+    return Status::error(ErrorKind::usage,
+                         "--recompute can be simulated, but no job can be compiled for it in this version: give "
+                         "--simulate too, or leave it out");
   return Status::ok();
 }
 
@@ -68,10 +75,10 @@ Status readSchedule(const std::string &text, SearchOptions &search) {
                        text);
 }
 
-Result<plan::DType> choosePrecision(const std::string &name, const partitioner::Device &device) {
-  // A device with a 16-bit rate trains with it; f32 is what jobs are compiled for.
+Result<plan::DType> choosePrecision(const std::string &name, const partitioner::Device &device, bool isJob) {
+  // A device with a 16-bit rate trains with it; a job is compiled for f32 unless the user says otherwise.
   if (name.empty() || name == "auto")
-    return device.flopsPerSecond.count(plan::DType::bf16) ? plan::DType::bf16 : plan::DType::f32;
+    return !isJob && device.flopsPerSecond.count(plan::DType::bf16) ? plan::DType::bf16 : plan::DType::f32;
   for (plan::DType type : {plan::DType::f32, plan::DType::bf16, plan::DType::f16})
     if (name == plan::nameOf(type))
       return type;
@@ -106,12 +113,10 @@ Result<SearchOptions> readOptions(const CompileOptions &options, const plan::Mes
                      : options.recompute == "none" ? Recompute::none
                      : isJob                       ? Recompute::none
                                                    : Recompute::automatic;
-  if (!isJob) {
-    Result<plan::DType> precision = choosePrecision(options.precision, cluster.device);
-    if (!precision)
-      return precision.status();
-    search.precision = *precision;
-  }
+  Result<plan::DType> precision = choosePrecision(options.precision, cluster.device, isJob);
+  if (!precision)
+    return precision.status();
+  search.precision = *precision;
   search.memoryBytes = double(options.memoryBytes);
   search.seconds = options.planSeconds;
   search.forbiddenAxes = options.forbidden;
@@ -147,10 +152,18 @@ int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::st
   pipeline.batch = options.batch * options.accumulate;
   pipeline.isTraining = isTraining;
   pipeline.storesScores = planned.cluster.device.storesScores;
+  // A simulation counts every float with the bytes of its precision; a job has the casts that it will run.
+  if (options.simulate.empty())
+    choosePrecision(options, pipeline);
   mlir::PassManager manager(module.getContext());
   passes::buildWholePipeline(manager, pipeline);
   if (failed(manager.run(*whole)))
     return 65;
+  if (auto reasons = (*whole)->getAttrOfType<mlir::ArrayAttr>("dg.precision"))
+    for (auto reason : reasons.getAsRange<mlir::ArrayAttr>()) {
+      auto text = [&](unsigned index) { return mlir::cast<mlir::StringAttr>(reason[index]).str(); };
+      planned.precision.push_back({text(0), text(1), text(2), text(3)});
+    }
   mlir::FailureOr<partitioner::Model> model = passes::extractModel(*whole);
   if (failed(model))
     return 65;

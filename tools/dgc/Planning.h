@@ -4,18 +4,26 @@
 #pragma once
 
 #include "partitioner/Explain.h"
+#include "passes/Pipeline.h"
 #include "tools/dgc/Compile.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
 #include <string>
+#include <vector>
 
 namespace dg::tools {
 
 /// True where the flags ask for a search or for a report about a plan.
 bool wantsPlanning(const CompileOptions &options);
 
+/// What MixedPrecision decided about an op, and why.
+struct PrecisionReason {
+  std::string name, op, type, why;
+};
+
 struct PlannedStep {
+  std::vector<PrecisionReason> precision; ///< empty where nothing is cast
   partitioner::Model model;
   partitioner::Cluster cluster;
   partitioner::SearchResult search;
@@ -26,6 +34,9 @@ struct PlannedStep {
 /// Returns 0 or an exit code, after a message on stderr. The module is not changed.
 int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::string &optimizer, bool isTraining,
              PlannedStep &planned);
+
+/// Hands the flags about precision to the passes.
+void choosePrecision(const CompileOptions &options, passes::PipelineOptions &pipeline);
 
 /// The cluster that --cluster names, or this host with --ranks (or the mesh's) ranks.
 Result<partitioner::Cluster> chooseCluster(const CompileOptions &options, int64_t numRanks);

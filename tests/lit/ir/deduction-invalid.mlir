@@ -319,6 +319,22 @@ dg.graph @loss(%x: tensor<4x1xf32>, %y: tensor<4xf32>) {
 
 // -----
 
+dg.graph @forward(%a: tensor<4x5xf32>, %b: tensor<5x4xf32>) {
+  // expected-error@+1 {{'dg.matmul' op multiplies elements of type 'f32' to 'f32', expected f16 or bf16 to f32}}
+  %y = dg.matmul %a, %b {to = f32}
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%p: tensor<4xf32>, %g: tensor<4xf32>, %s: tensor<1xf32>) {
+  // expected-error@+1 {{'dg.sgd' op has the guard 'tensor<1xf32>', expected an f32 scalar}}
+  %y = dg.sgd %p, %g, %s
+  dg.return %y
+}
+
+// -----
+
 dg.graph @forward(%p: tensor<4xf32>, %g: tensor<5xf32>) {
   // expected-error@+1 {{'dg.sgd' op has parameter 'tensor<4xf32>' and operand 'tensor<5xf32>', expected gradient and state of the parameter's type}}
   %y = dg.sgd %p, %g

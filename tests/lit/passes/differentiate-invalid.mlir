@@ -23,6 +23,16 @@ dg.graph @loss(%x: tensor<4xf32>) typed {
 
 // -----
 
+dg.graph @loss(%x: tensor<4x2xbf16>) typed {
+  %w = dg.parameter "w" tensor<2x3xf32> uniform 0.5 : tensor<2x3xf32>
+  // expected-error@+1 {{'dg.matmul' op has a cast as part of it, which --dg-fuse-casts puts there after gradients are taken}}
+  %p = dg.matmul %x, %w {to = f32} : (tensor<4x2xbf16>, tensor<2x3xf32>) -> tensor<4x3xf32>
+  %loss = dg.reduce_sum %p {dims = array<i64: 0, 1>} : (tensor<4x3xf32>) -> tensor<f32>
+  dg.return %loss {names = ["loss"]} : (tensor<f32>) -> ()
+}
+
+// -----
+
 dg.graph @loss(%x: tensor<4xf32>) typed {
   %w = dg.parameter "w" tensor<4xf32> uniform 0.5 {frozen} : tensor<4xf32>
   %p = dg.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>

@@ -23,7 +23,7 @@ void addBoth(KernelCases &cases, Heads h, const std::string &more, CaseOptions o
              const std::string &element = "f32") {
   std::string query = typeOf({h.batch, h.tokens, h.heads * h.width}, element),
               key = typeOf({h.batch, h.seen, h.heads * h.width}, element),
-              rows = typeOf({h.batch, h.tokens, h.heads}, element);
+              rows = typeOf({h.batch, h.tokens, h.heads}, element == "f64" ? element : "f32");
   std::string attributes = "head_width = " + std::to_string(h.width) + " : i64, scale = 0.125 : f64" + more;
   options.tolerance = std::max(options.tolerance, 4e-6);
   cases.add("dg.block_attention", {query, key, key}, attributes, options);

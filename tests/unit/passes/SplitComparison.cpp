@@ -158,6 +158,9 @@ std::pair<OwningOpRef<ModuleOp>, std::string> splitModel(ModuleOp model, const T
   options.chunksPerStage = split.chunksPerStage;
   options.isFolded = split.isFolded;
   options.splitsBackward = split.splitsBackward;
+  options.precision = split.precision;
+  options.reducesWide = split.reducesWide;
+  options.lossScale = split.lossScale;
   OwningOpRef<ModuleOp> module = model.clone();
   PassManager manager(model.getContext());
   buildPipeline(manager, options);
@@ -170,7 +173,8 @@ Attempt trainSplit(ModuleOp model, ModuleOp chunks, const Training &training, co
   ErrorCapture errors(chunks.getContext());
   Samples samples(model, training);
   Result<plan::Mesh> mesh = parseMesh(split.mesh);
-  SimulatedRanks ranks(chunks, {mesh->sizeOf("data"), mesh->sizeOf("tensor")}, ParameterStore(parameterSeed));
+  SimulatedRanks ranks(chunks, {mesh->sizeOf("data"), mesh->sizeOf("tensor")}, ParameterStore(parameterSeed),
+                       split.rounds ? Precision::f32 : Precision::f64);
   Outcome outcome;
   for (auto [index, count] : llvm::enumerate(training.sampleCounts)) {
     FailureOr<StepResults> results =

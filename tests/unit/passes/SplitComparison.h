@@ -29,6 +29,10 @@ struct Split {
   int64_t zero = 0;
   int64_t chunksPerStage = 1; ///< see PipelineOptions
   bool isFolded = false, splitsBackward = false;
+  std::string precision = "f32";
+  bool reducesWide = false; ///< see PipelineOptions
+  double lossScale = 0;
+  bool rounds = false; ///< every value is rounded to its type, else none is
 };
 
 /// What a run leaves.

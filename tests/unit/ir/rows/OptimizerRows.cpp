@@ -7,6 +7,7 @@ namespace dg::ir::test {
 std::vector<OpSpec> optimizerRows() {
   return {
       {"dg.sgd %a, %b {weight_decay = 0.1}", {{"o i"}, {"o i"}}},
+      {"dg.sgd %a, %b, %c", {{"o i"}, {"o i"}, {""}}},
       {"dg.momentum %a, %b, %c {momentum = 0.9}", {{"o i"}, {"o i"}, {"o i"}}, 2},
       {"dg.momentum %a, %b, %c {momentum = 0.9, nesterov, weight_decay = 0.1}", {{"o"}, {"o"}, {"o"}}, 2},
       {"dg.adam %a, %b, %c, %d", {{"o i"}, {"o i"}, {"o i"}, {"o i", Elements::positive}}, 3},
