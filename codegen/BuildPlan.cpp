@@ -5,9 +5,9 @@
 #include "ir/GraphOps.h"
 #include "ir/IndexingOps.h"
 #include "ir/LiteralOps.h"
+#include "ir/Locations.h"
 #include "ir/ShapeOps.h"
 
-#include "mlir/IR/Location.h"
 #include "llvm/ADT/StringSet.h"
 
 #include <map>
@@ -45,18 +45,6 @@ plan::DType dtypeOf(Type type) {
 }
 
 plan::Phase phaseOf(Phase phase) { return plan::Phase(int(phase)); }
-
-std::string sourceOf(Location location) {
-  std::string text;
-  location->walk([&](Location part) {
-    if (auto file = dyn_cast<FileLineColLoc>(part)) {
-      text = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" + Twine(file.getColumn())).str();
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
-  return text;
-}
 
 /// Ops that another rank takes part in, and that start something to be finished later.
 bool isCommunication(Operation *op) { return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, ReceiveOp>(op); }

@@ -3,6 +3,7 @@
 
 #include "ir/Dialect.h"
 #include "ir/GraphOps.h"
+#include "ir/Locations.h"
 #include "ir/ShapeOps.h"
 #include "passes/GraphOrder.h"
 #include "passes/PlannedOps.h"
@@ -21,18 +22,6 @@ using partitioner::ModelOp;
 using partitioner::ModelUse;
 using partitioner::ModelValue;
 using partitioner::Work;
-
-std::string sourceOf(Location location) {
-  std::string text;
-  location->walk([&](Location part) {
-    if (auto file = dyn_cast<FileLineColLoc>(part)) {
-      text = (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" + Twine(file.getColumn())).str();
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
-  return text;
-}
 
 double elementsOf(Value value) { return double(tensorOf(value).getNumElements()); }
 

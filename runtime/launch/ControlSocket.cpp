@@ -2,12 +2,9 @@
 // Framing: a fixed header, then the payload.
 #include "runtime/launch/ControlSocket.h"
 
-#include <cerrno>
+#include <algorithm>
 #include <cstring>
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 namespace dg {
 namespace {
@@ -19,47 +16,14 @@ struct Header {
 
 } // namespace
 
-ControlSocket::ControlSocket(int descriptor) : socket(descriptor) {
-  fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
-}
-
-ControlSocket::~ControlSocket() { close(socket); }
-
 void ControlSocket::queue(const Frame &frame) {
   Header header = {uint32_t(frame.kind), uint32_t(frame.origin), frame.number, frame.payload.size()};
-  outgoing.append(reinterpret_cast<const char *>(&header), sizeof header);
-  outgoing.append(frame.payload);
-}
-
-bool ControlSocket::flush() {
-  while (hasOutput()) {
-    ssize_t written = ::send(socket, outgoing.data() + numSent, outgoing.size() - numSent, MSG_NOSIGNAL);
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written < 0)
-      return errno == EAGAIN;
-    numSent += size_t(written);
-  }
-  outgoing.clear();
-  numSent = 0;
-  return true;
-}
-
-bool ControlSocket::fill() {
-  char bytes[65536];
-  while (true) {
-    ssize_t got = ::recv(socket, bytes, sizeof bytes, 0);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0)
-      return errno == EAGAIN;
-    if (got == 0)
-      return false;
-    incoming.append(bytes, size_t(got));
-  }
+  socket.outgoing.append(reinterpret_cast<const char *>(&header), sizeof header);
+  socket.outgoing.append(frame.payload);
 }
 
 std::optional<Frame> ControlSocket::take() {
+  std::string &incoming = socket.incoming;
   Header header;
   if (incoming.size() < sizeof header)
     return std::nullopt;
@@ -77,7 +41,7 @@ Status ControlSocket::waitUntilReady(short events, Deadline deadline, const char
     auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0)
       return Status::error(ErrorKind::runFailed, "the other ranks did not come to the {} before its deadline", what);
-    pollfd entry = {socket, events, 0};
+    pollfd entry = {socket.descriptor(), events, 0};
     if (::poll(&entry, 1, int(std::min<int64_t>(left.count(), 60000))) > 0)
       return Status::ok();
   }

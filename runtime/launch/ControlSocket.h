@@ -2,6 +2,7 @@
 // The line between a rank and its launcher: framed messages over one end of a socket pair, never blocking unless asked.
 #pragma once
 
+#include "runtime/launch/BufferedSocket.h"
 #include "runtime/launch/RankContext.h"
 
 #include <optional>
@@ -25,17 +26,15 @@ struct Frame {
 class ControlSocket {
 public:
   /// Takes the descriptor and makes it non-blocking.
-  explicit ControlSocket(int descriptor);
-  ControlSocket(const ControlSocket &) = delete;
-  ~ControlSocket();
+  explicit ControlSocket(int descriptor) : socket(descriptor) {}
 
-  int descriptor() const { return socket; }
+  int descriptor() const { return socket.descriptor(); }
   /// Writes later, in flush().
   void queue(const Frame &frame);
-  bool hasOutput() const { return numSent < outgoing.size(); }
+  bool hasOutput() const { return socket.hasOutput(); }
   /// Writes and reads what is possible now. False when the other end is gone; what it had sent can still be taken.
-  bool flush();
-  bool fill();
+  bool flush() { return socket.flush(); }
+  bool fill() { return socket.fill(); }
   /// The next whole frame that fill() has brought.
   std::optional<Frame> take();
   /// Sends and waits for the next frame. `what` stands in the message of a failure.
@@ -44,9 +43,7 @@ public:
 
 private:
   Status waitUntilReady(short events, Deadline deadline, const char *what);
-  int socket;
-  std::string outgoing, incoming;
-  size_t numSent = 0; ///< of `outgoing`
+  BufferedSocket socket;
 };
 
 /// Several byte strings in one payload, and back (nothing if the payload is not what pack made).

@@ -2,11 +2,7 @@
 // On the wire: length of the body (8 bytes), body (kind, rank, number, text), proof (32 bytes).
 #include "runtime/launch/NodeLink.h"
 
-#include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <sys/socket.h>
-#include <unistd.h>
 
 namespace dg {
 namespace {
@@ -23,8 +19,6 @@ constexpr uint64_t longestBody = uint64_t(1) << 28;
 NodeLink::NodeLink(int descriptor, const Digest &sessionKey, bool isServer)
     : socket(descriptor), key(asText(sessionKey)), sending(isServer ? 's' : 'c'), receiving(isServer ? 'c' : 's') {}
 
-NodeLink::~NodeLink() { close(socket); }
-
 Digest NodeLink::prove(char direction, uint64_t number, const char *body, size_t bytes) const {
   std::string text(1, direction);
   text.append(reinterpret_cast<const char *>(&number), sizeof number);
@@ -34,6 +28,7 @@ Digest NodeLink::prove(char direction, uint64_t number, const char *body, size_t
 void NodeLink::queue(const LaunchMessage &message) {
   BodyHead head = {uint64_t(message.kind), message.rank, message.number};
   uint64_t bytes = sizeof head + message.text.size();
+  std::string &outgoing = socket.outgoing;
   outgoing.append(reinterpret_cast<const char *>(&bytes), sizeof bytes);
   size_t body = outgoing.size();
   outgoing.append(reinterpret_cast<const char *>(&head), sizeof head);
@@ -41,36 +36,8 @@ void NodeLink::queue(const LaunchMessage &message) {
   outgoing.append(asText(prove(sending, numQueued++, outgoing.data() + body, bytes)));
 }
 
-bool NodeLink::flush() {
-  while (hasOutput()) {
-    ssize_t written = ::send(socket, outgoing.data() + numSent, outgoing.size() - numSent, MSG_NOSIGNAL);
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written < 0)
-      return errno == EAGAIN;
-    numSent += size_t(written);
-  }
-  outgoing.clear();
-  numSent = 0;
-  return true;
-}
-
-bool NodeLink::fill() {
-  char bytes[65536];
-  while (!isDamaged) {
-    ssize_t got = ::recv(socket, bytes, sizeof bytes, 0);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0)
-      return errno == EAGAIN;
-    if (got == 0)
-      return false;
-    incoming.append(bytes, size_t(got));
-  }
-  return false;
-}
-
 std::optional<LaunchMessage> NodeLink::take() {
+  std::string &incoming = socket.incoming;
   uint64_t bytes;
   if (isDamaged || incoming.size() < sizeof bytes)
     return std::nullopt;

@@ -3,6 +3,7 @@
 // proof, made with the key of the connection and its place in the order, so that nobody can add, change or repeat one.
 #pragma once
 
+#include "runtime/launch/BufferedSocket.h"
 #include "runtime/launch/LaunchMessage.h"
 #include "runtime/launch/Sha256.h"
 
@@ -13,29 +14,25 @@ namespace dg {
 /// One end; never blocks. One thread.
 class NodeLink {
 public:
-  /// Takes the descriptor, which is non-blocking. The two ends differ in `isServer`.
+  /// Takes the descriptor. The two ends differ in `isServer`.
   NodeLink(int descriptor, const Digest &sessionKey, bool isServer);
-  NodeLink(const NodeLink &) = delete;
-  ~NodeLink();
 
-  int descriptor() const { return socket; }
+  int descriptor() const { return socket.descriptor(); }
   /// Writes later, in flush().
   void queue(const LaunchMessage &message);
-  bool hasOutput() const { return numSent < outgoing.size(); }
+  bool hasOutput() const { return socket.hasOutput(); }
   /// Writes and reads what is possible now. False when the other end is gone or what it sent is damaged; whole
   /// messages that came before can still be taken.
-  bool flush();
-  bool fill();
+  bool flush() { return socket.flush(); }
+  bool fill() { return !isDamaged && socket.fill(); }
   std::optional<LaunchMessage> take();
 
 private:
   Digest prove(char direction, uint64_t number, const char *body, size_t bytes) const;
-  int socket;
+  BufferedSocket socket;
   std::string key;
   char sending, receiving;
   uint64_t numQueued = 0, numTaken = 0;
-  std::string outgoing, incoming;
-  size_t numSent = 0; ///< of `outgoing`
   bool isDamaged = false;
 };
 
