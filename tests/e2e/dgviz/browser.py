@@ -98,6 +98,10 @@ class Browser:
         self.run("document.querySelector(arguments[0]).focus()", selector)
         ActionChains(self.driver).send_keys(*keys).perform()
 
+    def type(self, *keys):
+        """Presses keys wherever the focus is."""
+        ActionChains(self.driver).send_keys(*keys).perform()
+
     def drag(self, selector, dx, dy):
         ActionChains(self.driver).drag_and_drop_by_offset(self.one(selector), dx, dy).perform()
 

@@ -6,7 +6,9 @@ import http.client
 import io
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -120,6 +122,67 @@ class FilesTest(unittest.TestCase):
             server.kill()
             server.wait()
             server.stdout.close()
+
+    def test_serve_keeps_nobody_waiting_for_another(self):
+        server = subprocess.Popen([jobs.tool("dgviz"), self.job, "--serve"], stdout=subprocess.PIPE, text=True)
+        idle = []
+        try:
+            port = int(server.stdout.readline().strip().rsplit(":", 1)[1].rstrip("/"))
+            for words in (b"", b"GET / HT", f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode()):
+                client = socket.create_connection(("127.0.0.1", port), timeout=20)
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                client.sendall(words)  # says nothing, half of it, or all of it and never reads the answer
+                idle.append(client)
+            begin = time.monotonic()
+            for _ in range(3):
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+                connection.request("GET", "/")
+                self.assertEqual(connection.getresponse().status, 200)
+                connection.close()
+            self.assertLess(time.monotonic() - begin, 5, "the others have ten seconds each")
+            self.assertEqual(idle[1].recv(1), b"", "half a request ends with its deadline")
+            server.send_signal(signal.SIGINT)
+            self.assertEqual(server.wait(timeout=20), 0)
+        finally:
+            for client in idle:
+                client.close()
+            server.kill()
+            server.wait()
+            server.stdout.close()
+
+    def view_data(self, job):
+        with open(jobs.page(self.folder.name, job), encoding="utf-8") as file:
+            return json.loads(re.search(r'id="view-data">(.*?)</script>', file.read(), re.S).group(1))
+
+    def test_advice_holds_when_it_is_followed(self):
+        kinds = set()
+        for model, flags in {"lenet": ["--batch", "64", "--mesh", "pipe=2", "--microbatches", "4"],
+                             jobs.GPT: ["--batch", "8", "--mesh", "data=2,tensor=2,pipe=2", "--microbatches", "4"]}.items():
+            job, followed = self.path("advised.dgx"), self.path("followed.dgx")
+            jobs.run("dgc", model, *flags, "-o", job)
+            step_us = jobs.plan_of(job)["predicted"]["step_us"]
+            for change in self.view_data(job)["programs"][0]["advice"]["changes"]:
+                # What is advised, as flags; the later of two wins nothing, so what is replaced is taken out.
+                advised = {r"--microbatches \((\d+) in a step\)": ("--microbatches", 1), r"--batch \((\d+) samples": ("--batch", 2),
+                           r"(2) where none was given": ("--accumulate", 2), r"--schedule (zb-h1)": ("--schedule", 1)}
+                for pattern, (flag, batches) in advised.items():
+                    found = re.search(pattern, change["how"])
+                    if not found:
+                        continue
+                    kept = [part for i, part in enumerate(flags) if flag not in (part, flags[i - 1])]
+                    jobs.run("dgc", model, *kept, flag, found.group(1), "-o", followed)
+                    actual_us = jobs.plan_of(followed)["predicted"]["step_us"] / batches
+                    self.assertAlmostEqual(actual_us, step_us - change["gain_us"], delta=0.04 * step_us, msg=f"{model}: {change['title']}")
+                    kinds.add(flag)
+        self.assertGreaterEqual(len(kinds), 3, kinds)
+
+    def test_updates_of_one_micro_batch_are_updates(self):
+        job = jobs.lenet(self.folder.name, "one.dgx", "--mesh", "data=2")
+        rows = list(csv.DictReader(io.StringIO(jobs.run("dgviz", job, "--export", "csv", "-o", "-"))))
+        work = {row["op"]: row["work"] for row in rows if row["program"] == "train"}
+        self.assertEqual((work["dg.momentum"], work["dg.conv2d_weight_grad"], work["dg.conv2d_input_grad"]), ("update", "weight gradient", "input gradient"))
+        products = [row["work"] for row in rows if row["program"] == "train" and row["name"] == "fc1/matmul" and row["phase"] == "backward"]
+        self.assertEqual(sorted(products), ["input gradient", "weight gradient"])
 
     def test_output_is_never_what_it_should_not_be(self):
         with open(self.job, "rb") as file:

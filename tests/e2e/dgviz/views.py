@@ -62,6 +62,11 @@ class ViewTest(unittest.TestCase):
         self.assertEqual(drawn, len(ops))
         self.browser.run("[...document.querySelectorAll('#view-graph button')].find((b) => b.textContent === 'close all').click()")
         self.assertLess(self.browser.run("return document.querySelectorAll('#view-graph .node').length"), 201)
+        cut = self.browser.run("""return [...document.querySelectorAll('#view-graph .node:not(.open)')].filter((n) => {
+            const right = n.querySelector('.body').getBoundingClientRect().right;
+            return [...n.querySelectorAll('text')].some((t) => t.getBoundingClientRect().right > right) || /[…]$/.test(n.querySelector('.sub').textContent); })
+            .map((n) => n.querySelector('.sub').textContent)""")
+        self.assertEqual(cut, [], "what stands last in a box, its time or bytes, is whole and inside")
         # Every colour mode has a legend and draws.
         for mode in ("devices", "precision", "fusion", "cost", "work", "stage"):
             self.browser.run("const s = document.querySelector('#view-graph select'); s.value = arguments[0]; s.dispatchEvent(new Event('change'))", mode)

@@ -5,6 +5,9 @@ function openSide() {
   document.body.classList.add('has-side');
   side.replaceChildren();
   side.scrollTop = 0;
+  // A sheet from below leaves little room: the drawing moves up to where it is seen.
+  const drawing = getComputedStyle(side).position === 'fixed' && byId('view-' + state.view).querySelector('.graph, .timeline');
+  if (drawing) drawing.scrollIntoView({ block: 'start' });
   button(side, '×', 'Close (Esc)', closeSide, { class: 'close', 'aria-label': 'Close' });
 }
 /** Ends what was chosen or looked for: nothing is marked or dim any more. */

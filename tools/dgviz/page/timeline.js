@@ -85,6 +85,7 @@ class TimelineView {
     this.ink = css('--text');
     this.paper = css('--surface');
     this.gap = css('--ground');
+    this.canvas.dataset.shown = this.from + ' ' + this.to; // for who cannot see the picture
     const c = this.canvas.getContext('2d');
     c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     c.clearRect(0, 0, this.width, this.height);
