@@ -14,6 +14,12 @@ using namespace dg::plan;
 
 namespace {
 
+/// A number that half of the model reads (how many samples a batch norm has, a scale) has more lines than all tensors
+/// together. From so many on they are left to the op's panel: the picture is of what flows.
+constexpr uint64_t smallBytes = 64;
+constexpr uint32_t maxSmallLines = 8;
+bool isSmall(uint64_t bytes) { return bytes > 0 && bytes <= smallBytes; }
+
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 
 /// Where the parts of a name end: "blocks.1.attn/matmul" at "blocks.1", "blocks.1.attn" and the whole.
@@ -178,8 +184,13 @@ private:
       if (!edge.route.empty())
         line.routes.insert(edge.route);
     }
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> numSmall; // by box and source
+    for (const auto &[key, line] : lines)
+      numSmall[{std::get<0>(key), std::get<1>(key)}] += isSmall(line.bytes);
     for (const auto &[key, line] : lines) {
       const auto &[box, from, to] = key;
+      if (isSmall(line.bytes) && numSmall[{box, from}] > maxSmallLines)
+        continue;
       std::string route;
       for (const std::string &part : line.routes)
         route += (route.empty() ? "" : ", ") + part;

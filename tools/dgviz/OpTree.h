@@ -32,7 +32,8 @@ struct OpTree {
 
 /// Names are cut at '.', '/', and at '_' after a digit; a part that is a number stays with what it numbers. All ops of
 /// a box have one phase and one stage, but for the outermost. Boxes with one child are replaced by it. A level with
-/// more than `maxBoxes` is cut into runs of neighbours ("b0 … b31"). O(ops · depth).
+/// more than `maxBoxes` is cut into runs of neighbours ("b0 … b31"). A box whose small values go to many others has no
+/// lines for them. O(ops · depth).
 OpTree nest(const FlowGraph &graph, size_t maxBoxes = 200);
 
 } // namespace dg::viz

@@ -23,7 +23,7 @@ namespace {
 
 /// A timeline with more events is drawn op by op for its first micro-batch only.
 constexpr size_t maxEvents = 120000;
-constexpr size_t maxAtPeak = 60, maxCommunications = 400, maxOpChanges = 400, maxCrossings = 2000;
+constexpr size_t maxAtPeak = 60, maxCommunications = 400, maxOpChanges = 400, maxCrossings = 2000, maxPathTasks = 12;
 
 double rounded(double value, double steps = 1000) { return std::round(value * steps) / steps; }
 
@@ -151,7 +151,19 @@ Json rowsJson(const std::vector<RowTimes> &rows) {
   return list;
 }
 
-Json pathJson(const CriticalPath &path) {
+Json pathJson(const Timeline &timeline, const CriticalPath &path) {
+  std::map<TaskId, uint32_t> runs;
+  for (const TimelineEvent &event : timeline.events)
+    if (event.isCritical)
+      ++runs[event.task];
+  std::vector<TaskId> longest;
+  for (const auto &[task, count] : runs)
+    longest.push_back(task);
+  std::sort(longest.begin(), longest.end(),
+            [&](TaskId a, TaskId b) { return std::pair(path.taskUs[b], a) < std::pair(path.taskUs[a], b); });
+  Json tasks = Json::array(); // [op, its share of the path, how often it is on it]
+  for (size_t i = 0; i < std::min(maxPathTasks, longest.size()); ++i)
+    tasks.push_back({longest[i], rounded(path.taskUs[longest[i]]), runs[longest[i]]});
   Json crossings = Json::array();
   for (size_t i = 0; i < std::min(maxCrossings, path.crossings.size()); ++i)
     crossings.push_back({path.crossings[i].from, path.crossings[i].to, rounded(path.crossings[i].timeUs)});
@@ -159,6 +171,7 @@ Json pathJson(const CriticalPath &path) {
           {"communication_us", rounded(path.communicationUs)},
           {"waiting_us", rounded(path.waitingUs)},
           {"events", path.numEvents},
+          {"tasks", tasks},
           {"crossings", crossings},
           {"num_crossings", path.crossings.size()}};
 }
@@ -253,7 +266,7 @@ Result<Json> programJson(const Plan &plan, const ProgramView &view, const Advice
                {"advice", adviceJson(advice)},
                {"graph", std::move(*graph)},
                {"predicted", timelineJson(plan, view.predicted)},
-               {"predicted_path", pathJson(view.predictedPath)},
+               {"predicted_path", pathJson(view.predicted, view.predictedPath)},
                {"stages", rowsJson(view.stages)},
                {"memory", memoryJson(view.memory)},
                {"communication", communicationJson(view)},
@@ -261,7 +274,7 @@ Result<Json> programJson(const Plan &plan, const ProgramView &view, const Advice
   if (!view.trace)
     return json;
   json["measured"] = timelineJson(plan, view.measured);
-  json["measured_path"] = pathJson(view.measuredPath);
+  json["measured_path"] = pathJson(view.measured, view.measuredPath);
   json["ranks"] = rowsJson(view.ranks);
   Json steps = Json::array();
   for (auto [step, us] : view.trace->steps)

@@ -154,6 +154,18 @@ TEST(OpTree, LinesAreDrawnWhereTheirEndsPart) {
   EXPECT_EQ(a.edges[0].bytes, 16u);
 }
 
+TEST(OpTree, NumbersThatManyOpsReadHaveNoLines) {
+  for (uint64_t bytes : {8u, 4096u}) {
+    FlowGraph flow;
+    for (uint32_t i = 0; i < 12; ++i) {
+      flow.nodes.push_back({fmt::format("op{}", i), Phase::forward, 0, i});
+      if (i > 0)
+        flow.edges.push_back({0, i, bytes, ""});
+    }
+    EXPECT_EQ(nest(flow).nodes[0].edges.size(), bytes == 8 ? 0u : 11u);
+  }
+}
+
 TEST(OpTree, LargeLevelsAreCutIntoRuns) {
   Plan plan = samplePlan({.stages = 2, .layers = 900});
   OpTree tree = nest(flowOf(plan, plan.programs[0]));

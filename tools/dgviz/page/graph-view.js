@@ -74,7 +74,7 @@ class GraphView {
       this.lines.push({ element, from, to, arrow: element.getAttribute('marker-end') });
       if (crosses && level.lines.length < 260) {
         const [x, y] = middleOf(line);
-        draw(lines, 'text', { x: x + 6, y: y + 3, class: 'edge-label' }, shorten(line.route, 34) + (line.bytes ? ' · ' + bytesText(line.bytes) : ''));
+        draw(lines, 'text', { x: x + 6, y: y - 3, class: 'edge-label' }, shorten(line.route, 34) + (line.bytes ? ' · ' + bytesText(line.bytes) : ''));
       }
     }
   }
@@ -114,11 +114,12 @@ class GraphView {
     if (element) element.classList.add('selected');
     const item = this.tree.graph.items[node];
     if (item < 0) return;
-    // Lines of an op that its level does not show: to what stands in other groups.
+    // Lines of an op that its level does not show: to what stands in other groups, and small ones to many boxes.
+    const drawn = new Set(this.lines.map((line) => line.from + ' ' + line.to));
     const connect = (others, outgoing) => (others || []).slice(0, 40).forEach((other) => {
       const there = this.visible(this.tree.nodeOfItem.get(other));
       const a = this.boxes.get(node), b = this.boxes.get(there);
-      if (!a || !b || this.tree.graph.parents[there] === this.tree.graph.parents[node]) return;
+      if (!a || !b || drawn.has(outgoing ? node + ' ' + there : there + ' ' + node)) return;
       const [from, to] = outgoing ? [a, b] : [b, a];
       const start = borderPoint(from, [to.x + to.w / 2, to.y + to.h / 2]), end = borderPoint(to, start);
       draw(this.overlay, 'path', { d: 'M' + start.join(' ') + 'L' + end.join(' '), class: 'edge near far', 'marker-end': this['arrow-crosses'] });
@@ -345,6 +346,7 @@ function showGraph() {
   put(legend, 'span', { class: 'line-key' }, '—  value');
   put(legend, 'span', { class: 'line-key saved' }, '┄  kept for backward');
   put(legend, 'span', { class: 'line-key crosses' }, '━  between devices');
+  if ([...tree.outputs.values()].some((others) => others.length > 8)) put(legend, 'span', {}, 'a number that many boxes read: choose its op');
   shownGraph = new GraphView(box.body, tree, describe, describeGroup, (node, item) => {
     if (item >= 0) chooseOp(item, false); else showGroup(tree, node, shownGraph);
   });

@@ -77,4 +77,11 @@ function pathOf(line) {
   for (let i = 1; i + 2 < line.points.length; i += 3) path += 'C' + line.points.slice(i, i + 3).map(format).join(' ');
   return path + 'L' + format(borderPoint(line.to, last));
 }
-const middleOf = (line) => line.points.length ? line.points[Math.floor(line.points.length / 2)] : [line.to.x + line.to.w / 2, line.to.y];
+/** The point half-way along a line: of its middle curve, or where its two middle curves meet. */
+function middleOf(line) {
+  const { points } = line, curves = Math.floor((points.length - 1) / 3);
+  if (curves < 1) return [(line.from.x + line.from.w / 2 + line.to.x + line.to.w / 2) / 2, (line.from.y + line.to.y + line.to.h) / 2];
+  const first = 3 * Math.floor(curves / 2);
+  if (curves % 2 === 0) return points[first];
+  return [0, 1].map((axis) => (points[first][axis] + 3 * points[first + 1][axis] + 3 * points[first + 2][axis] + points[first + 3][axis]) / 8);
+}

@@ -158,7 +158,7 @@ class TimelineView {
     const right = this.width - 6;
     const pieces = lists[index];
     // Many ops on one pixel are one stroke: what was painted there is not painted again.
-    const reached = new Float64Array(t.lanes).fill(-1), underlined = new Float64Array(t.lanes).fill(-1);
+    const reached = new Float64Array(t.lanes).fill(-1), underlined = new Float64Array(t.lanes).fill(-1), underlines = []; // painted last: communications of a lane overlap
     const scale = (right - this.left) / Math.max(this.totalOf(band.kind), 1e-9) / (this.to - this.from), shift = this.x(0, band.kind);
     for (let at = this.firstShown(t, pieces, band.kind); at < pieces.length; ++at) {
       const i = pieces[at], x0 = Math.max(this.left, shift + t.starts[i] * scale), x1 = Math.min(right, shift + (t.starts[i] + t.lengths[i]) * scale);
@@ -178,11 +178,13 @@ class TimelineView {
         c.fillStyle = lateColour;
         c.fillRect(x0, y + h / 2 - 1, busyFrom - x0, 2);
       }
-      if (isCritical) { c.fillStyle = this.ink; c.fillRect(busyFrom, y + h - 2, Math.max(x0 + w - busyFrom, 1), 2); underlined[lane] = x0 + Math.max(w, 1); }
+      if (isCritical) { underlines.push([busyFrom, y + h - 2, Math.max(x0 + w - busyFrom, 1), 2]); underlined[lane] = x0 + Math.max(w, 1); }
       if (w > 6) this.drawn.push({ x0, x1, y, h, i, kind: band.kind });
       if (w > 46 && !isComm && this.to - this.from < namesBelow) { c.fillStyle = '#10151a'; c.textAlign = 'left'; c.fillText(shorten(plan.ops[t.tasks[i]].name, Math.floor(w / 6.3)), x0 + 4, y + h / 2); }
     }
     c.globalAlpha = 1;
+    c.fillStyle = this.ink;
+    underlines.forEach((line) => c.fillRect(...line));
     if (t.cut) this.paintBars(c, bars[index], band, laneHeight, right);
     // The number of each micro-batch, over its pass.
     c.textAlign = 'center';
@@ -320,11 +322,10 @@ function showTimeline() {
 }
 /** The ops that make up most of the critical path. */
 function showPathOps(host) {
-  const t = program().measured || program().predicted, sums = new Map();
-  for (let i = 0; i < t.tasks.length; ++i) if (t.critical[i]) { const s = sums.get(t.tasks[i]) || [0, 0]; sums.set(t.tasks[i], [s[0] + t.lengths[i], s[1] + 1]); }
-  const rows = [...sums].sort((a, b) => b[1][0] - a[1][0]).slice(0, 12).map(([op, [us, calls]]) => ({
+  const t = program().measured || program().predicted, path = program().measured_path || program().predicted_path;
+  const rows = path.tasks.map(([op, us, calls]) => ({
     cells: [plan.ops[op].name, plan.ops[op].op || plan.ops[op].kind, String(calls), timeText(us), percent(us / Math.max(t.total_us, 1e-9))], action: () => chooseOp(op, true) }));
-  const box = panel(host, 'Longest on the critical path', program().measured ? 'measured' : 'predicted');
+  const box = panel(host, 'Longest on the critical path', (program().measured ? 'measured' : 'predicted') + '; what of an op overlaps with the path before it does not count');
   table(box.body, [['op'], ['kind'], ['times', true], ['time', true], ['of the step', true]], rows);
 }
 /** How far each op was from its prediction. */
