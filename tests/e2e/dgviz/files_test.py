@@ -129,7 +129,7 @@ class FilesTest(unittest.TestCase):
         try:
             port = int(server.stdout.readline().strip().rsplit(":", 1)[1].rstrip("/"))
             for words in (b"", b"GET / HT", f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode()):
-                client = socket.create_connection(("127.0.0.1", port), timeout=20)
+                client = socket.create_connection(("127.0.0.1", port), timeout=jobs.DEADLINE_S)
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 client.sendall(words)  # says nothing, half of it, or all of it and never reads the answer
                 idle.append(client)

@@ -10,7 +10,7 @@ function curveOf(host, stage, end, most) {
     draw(svg, 'line', { x1: left, x2: width - 10, y1: y(at), y2: y(at), class: 'grid' });
     draw(svg, 'text', { x: left - 6, y: y(at) + 4, 'text-anchor': 'end' }, bytesText(at));
   }
-  for (const at of ticksOf(end, Math.max(2, width / 130))) draw(svg, 'text', { x: x(at), y: height - 6, 'text-anchor': 'middle' }, timeText(at));
+  for (const at of ticksOf(end, Math.max(2, width / 130))) draw(svg, 'text', { x: Math.min(x(at), width - 4), y: height - 6, 'text-anchor': x(at) > width - 34 ? 'end' : 'middle' }, timeText(at));
   const base = points.map(() => 0);
   holdingNames.forEach((_, kind) => {
     let up = '', down = '';
