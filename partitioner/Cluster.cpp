@@ -310,8 +310,8 @@ Result<Cluster> parseCluster(const std::string &text, const std::string &where) 
                 fmt::format("one number for each of the {} devices", cluster.numDevices()));
   if (reader.has("cores_per_node"))
     cluster.coresPerNode = uint32_t(reader.getCount("cores_per_node", 1 << 16));
-  if (reader.has("turns_slowdown"))
-    cluster.turnsSlowdown = reader.getNumber("turns_slowdown", 1, true);
+  if (reader.has("turn_us"))
+    cluster.turnUs = reader.getNumber("turn_us", 0, false);
   DG_RETURN_IF_ERROR(reader.finish());
   return cluster;
 }
@@ -342,8 +342,8 @@ std::string toJson(const Cluster &cluster) {
     document["device_speeds"] = cluster.deviceSpeeds;
   if (cluster.coresPerNode > 0)
     document["cores_per_node"] = cluster.coresPerNode;
-  if (cluster.turnsSlowdown != 1)
-    document["turns_slowdown"] = cluster.turnsSlowdown;
+  if (cluster.turnUs > 0)
+    document["turn_us"] = cluster.turnUs;
   return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -47,7 +47,7 @@ struct Cluster {
   /// How many times as fast as `device` each device computes, by rank; empty: all are equal.
   std::vector<double> deviceSpeeds = {};
   uint32_t coresPerNode = 0; ///< that the devices of a node share, where they are fewer than devices; 0: one for each
-  double turnsSlowdown = 1;  ///< of ranks that take turns on a core, over an even share of it: they wait for each other
+  double turnUs = 0;         ///< until a rank that has waited gets the core back that it shares with others
   /// The same with `busyKernels` as `kernels` where some node has several of so many ranks.
   Cluster forRanks(uint64_t numRanks) const;
   double speedOf(int64_t rank) const { return deviceSpeeds.empty() ? 1 : deviceSpeeds[size_t(rank)]; }

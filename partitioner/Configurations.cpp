@@ -2,6 +2,7 @@
 #include "partitioner/Configurations.h"
 
 #include <algorithm>
+#include <set>
 
 namespace dg::partitioner {
 
@@ -30,10 +31,15 @@ bool isForbidden(const SearchOptions &options, const char *axis, uint32_t size) 
 
 class Listing {
 public:
-  Listing(const Model &model, const SearchOptions &options, size_t numSegments)
-      : model(model), options(options), numSegments(numSegments) {
-    for (const ModelOp &op : model.ops)
+  Listing(const Model &model, const SearchOptions &options, size_t numSegments) : model(model), options(options) {
+    std::set<int64_t> working;
+    for (const ModelOp &op : model.ops) {
       leastStages = std::max<int64_t>(leastStages, op.pinnedStage == notPinned ? 1 : op.pinnedStage + 1);
+      isPinned = isPinned || op.pinnedStage != notPinned;
+      if (op.forward.flops + op.inputGradient.flops + op.weightGradient.flops > 0)
+        working.insert(op.origin >= 0 ? op.origin : -2 - int64_t(&op - model.ops.data()));
+    }
+    maxParts = std::min(numSegments, working.size());
   }
 
   std::vector<Configuration> run() {
@@ -101,7 +107,10 @@ private:
       }
       for (uint32_t count : chunks) {
         configuration.chunksPerRank = configuration.pipe == 1 ? 1 : count;
-        if (configuration.chunksPerRank > 1 && uint64_t(configuration.chunksPerRank) * configuration.pipe > numSegments)
+        // Where a rank has several parts of the model, a stage is not one range of ops that could be pinned.
+        const uint64_t numParts =
+            kind == PipelineKind::zeroBubbleV && configuration.pipe > 1 ? 2 : configuration.chunksPerRank;
+        if (numParts > 1 && (isPinned || numParts * configuration.pipe > maxParts))
           continue;
         for (uint32_t zero : options.zero) {
           if (zero > 0 && configuration.data == 1 && options.zero.size() > 1)
@@ -115,8 +124,9 @@ private:
 
   const Model &model;
   const SearchOptions &options;
-  size_t numSegments;
+  size_t maxParts = 0; ///< that the model can be cut into: segments and author's ops that compute something
   int64_t leastStages = 1;
+  bool isPinned = false; ///< some op, to a stage
   std::vector<Configuration> found;
 };
 

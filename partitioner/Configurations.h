@@ -10,7 +10,8 @@ namespace dg::partitioner {
 
 /// Meshes of all ranks, numbers of micro-batches, schedules and optimizer sharding within the options, that suit the
 /// model: enough samples and ops, pinned ops that can be cut so many ways, enough stages for pinned ones. The order is
-/// fixed. `numSegments` bounds the chunks of interleaved schedules.
+/// fixed. `numSegments` bounds the parts of the model of schedules that give a
+/// rank several.
 std::vector<Configuration> listConfigurations(const Model &model, const SearchOptions &options, size_t numSegments);
 
 /// True where the axes that the options give can be those of a mesh of all ranks.

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <map>
 #include <queue>
 #include <set>
@@ -22,8 +21,6 @@ using plan::Program;
 using plan::Task;
 using plan::TaskId;
 using plan::TaskKind;
-
-constexpr double impossible = std::numeric_limits<double>::infinity();
 
 bool isCollective(TaskKind kind) {
   return kind == TaskKind::allReduce || kind == TaskKind::allGather || kind == TaskKind::reduceScatter ||
@@ -151,11 +148,19 @@ class Simulation {
 public:
   Simulation(const Plan &plan, const Program &program, const CostModel &costs, std::vector<SimulatedTask> *record)
       : plan(plan), program(program), durations(plan, costs), record(record), stages(program.actions.size()),
-        ranksPerStage(double(plan.mesh.numRanks()) / double(std::max<size_t>(1, plan.numStages()))) {
+        ranksOnCore(program.actions.size()) {
     const Cluster &cluster = costs.cluster();
-    if (cluster.coresPerNode > 0)
-      numCores = double(cluster.coresPerNode) * cluster.numNodes;
-    turnsSlowdown = cluster.turnsSlowdown;
+    const int64_t perNode = cluster.devicesPerNode, cores = cluster.coresPerNode;
+    if (cores == 0 || std::min(plan.mesh.numRanks(), perNode) <= cores)
+      return;
+    // Who waits keeps its place in the queue of its core, so the system sees no reason to move anyone: a rank stays on
+    // the core where it began, and ranks are dealt out in turn.
+    isSharing = true;
+    turnUs = cluster.turnUs;
+    const int64_t ranksPerStage = plan.mesh.numRanks() / int64_t(std::max<size_t>(1, plan.numStages()));
+    for (size_t s = 0; s < stages.size(); ++s)
+      for (int64_t rank = int64_t(s) * ranksPerStage; rank < int64_t(s + 1) * ranksPerStage; ++rank)
+        ++ranksOnCore[s][rank / perNode * cores + rank % perNode % cores];
   }
 
   Result<plan::Predicted> run() {
@@ -181,13 +186,13 @@ public:
   }
 
 private:
-  enum class EventKind { kernelDone, commDone, arrival };
+  enum class EventKind { kernelDone, commDone, arrival, turn };
   struct Event {
     double timeUs;
     uint64_t sequence; ///< equal times: in the order of their making
     EventKind kind;
     uint32_t stage;
-    size_t action;                         ///< the instance, for kernelDone and commDone
+    size_t action;                         ///< the instance, but for arrival
     uint32_t position;                     ///< the task in its chunk
     std::pair<uint32_t, uint32_t> message; ///< channel and micro-batch, for arrival
     bool operator>(const Event &other) const {
@@ -285,8 +290,8 @@ private:
     const Task &task = plan.tasks[chunkAt(s, stage.action).tasks[position]];
     if (task.kind == TaskKind::receive) {
       std::pair<uint32_t, uint32_t> message{task.channel, actionOf(s).microbatch};
-      if (stage.arrived.erase(message))
-        completeTransfer(s, stage.action, position);
+      if (stage.arrived.erase(message)) // nobody has waited
+        release(s, chunkAt(s, stage.action).finishers[position]);
       else
         stage.expected[message] = position;
       completeTask(s, position);
@@ -316,9 +321,15 @@ private:
     }
   }
 
-  /// A collective is over or a message is here: its finish tasks may go. The instance may be over if nobody waited.
+  /// A collective is over or a message is here: its finish tasks may go. The instance may be over if nobody waited. A
+  /// rank that shares its core and has nothing else to do has left it to another, and goes on when it gets it back.
   void completeTransfer(uint32_t s, size_t action, uint32_t position) {
-    if (stages[s].action == action)
+    const Stage &stage = stages[s];
+    if (stage.action != action)
+      return;
+    if (turnUs > 0 && !stage.isComputing && stage.readyKernels.empty())
+      push(turnUs, EventKind::turn, s, action, position);
+    else
       release(s, chunkAt(s, action).finishers[position]);
   }
 
@@ -365,28 +376,34 @@ private:
     }
   }
 
-  /// Ranks that compute share the cores: more ranks than cores slow each other down.
-  double speed() const {
-    double numComputing = 0;
-    for (const Stage &stage : stages)
-      numComputing += stage.isComputing ? ranksPerStage : 0;
-    return numComputing > numCores ? numCores / (numComputing * turnsSlowdown) : 1;
+  /// Ranks that compute on one core share it, and a stage is as fast as its slowest rank.
+  double speedOf(const Stage &stage) const {
+    uint32_t most = 1;
+    for (const auto &[core, own] : ranksOnCore[size_t(&stage - stages.data())]) {
+      uint32_t sharing = 0;
+      for (size_t other = 0; other < stages.size(); ++other)
+        if (auto found = ranksOnCore[other].find(core); stages[other].isComputing && found != ranksOnCore[other].end())
+          sharing += found->second;
+      most = std::max(most, sharing);
+    }
+    return 1.0 / most;
   }
 
   /// Brings what the running kernels have left up to now.
   void work() {
-    if (numCores < impossible)
+    if (isSharing)
       for (Stage &stage : stages)
-        stage.leftUs -= stage.isComputing ? (now - workedUntil) * speed() : 0;
+        stage.leftUs -= stage.isComputing ? (now - workedUntil) * speedOf(stage) : 0;
     workedUntil = now;
   }
 
   /// After a kernel began (on stage `begun`) or ended: the others' ends move where cores are shared.
   void retime(uint32_t begun) {
     for (uint32_t s = 0; s < stages.size(); ++s)
-      if (stages[s].isComputing && (s == begun || numCores < impossible)) {
+      if (stages[s].isComputing && (s == begun || isSharing)) {
         stages[s].doneEvent = sequence;
-        push(std::max(0.0, stages[s].leftUs) / speed(), EventKind::kernelDone, s, stages[s].action, stages[s].position);
+        push(std::max(0.0, stages[s].leftUs) / speedOf(stages[s]), EventKind::kernelDone, s, stages[s].action,
+             stages[s].position);
       }
   }
 
@@ -406,7 +423,7 @@ private:
     case EventKind::kernelDone:
       work();
       setActive(stage, stage.isComputing, false);
-      if (numCores < impossible)
+      if (isSharing)
         retime(UINT32_MAX);
       completeTask(event.stage, event.position);
       break;
@@ -414,6 +431,9 @@ private:
       setActive(stage, stage.isCommunicating, false);
       if (isCollective(plan.tasks[chunkAt(event.stage, event.action).tasks[event.position]].kind))
         completeTransfer(event.stage, event.action, event.position);
+      break;
+    case EventKind::turn:
+      release(event.stage, chunkAt(event.stage, event.action).finishers[event.position]);
       break;
     case EventKind::arrival:
       if (auto found = stage.expected.find(event.message); found != stage.expected.end()) {
@@ -466,8 +486,9 @@ private:
   std::vector<PreparedChunk> chunks;        ///< by ChunkId; empty if no action names it
   std::vector<Stage> stages;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
-  double ranksPerStage;
-  double numCores = impossible, turnsSlowdown = 1;
+  bool isSharing = false;                               ///< there are more ranks than cores
+  double turnUs = 0;                                    ///< until a core comes back to a rank that has waited
+  std::vector<std::map<int64_t, uint32_t>> ranksOnCore; ///< by stage and core, where cores are shared
   uint64_t sequence = 0;
   double now = 0, workedUntil = 0;
 };

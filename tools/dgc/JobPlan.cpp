@@ -203,6 +203,7 @@ int searchJob(mlir::ModuleOp module, const CompileOptions &given, const StepSour
     const partitioner::SearchedPlan &best = planned.search.best;
     last = fmt::format("{} was estimated at {:.0f} bytes on each device, but stage {} needs {}, {} more than {}",
                        partitioner::describe(best), best.stages.peakBytes, stage, bytes, bytes - limit, limit);
+    llvm::errs() << "dgc: note: " << last << ": searching again\n";
     options.memoryBytes =
         std::max<uint64_t>(1, uint64_t(double(limit) * std::min(0.99, best.stages.peakBytes / double(bytes))));
   }

@@ -86,7 +86,7 @@ Result<plan::DType> choosePrecision(const std::string &name, const partitioner::
 }
 
 Result<SearchOptions> readOptions(const CompileOptions &options, const plan::Mesh &mesh,
-                                  const partitioner::Cluster &cluster) {
+                                  const partitioner::Cluster &cluster, bool isTraining) {
   DG_RETURN_IF_ERROR(checkCompilable(options));
   SearchOptions search;
   const bool isJob = options.simulate.empty(), hasMesh = !options.mesh.empty();
@@ -103,11 +103,12 @@ Result<SearchOptions> readOptions(const CompileOptions &options, const plan::Mes
   search.microbatches = uint32_t(options.microbatches * options.accumulate);
   if (!options.schedule.empty())
     DG_RETURN_IF_ERROR(readSchedule(options.schedule, search));
-  else if (!isJob && !hasMesh)
-    search.schedules = {PipelineKind::oneForwardOneBackward, PipelineKind::interleaved, PipelineKind::zeroBubbleH1};
+  else if (isTraining && !hasMesh) // without backward passes they are all the same
+    search.schedules = {PipelineKind::oneForwardOneBackward, PipelineKind::interleaved, PipelineKind::zeroBubbleH1,
+                        PipelineKind::zeroBubbleV};
   if (options.zero >= 0)
     search.zero = {uint32_t(options.zero)};
-  else if (!isJob && !hasMesh)
+  else if (isTraining && !hasMesh)
     search.zero = {0, 1, 2, 3};
   search.recompute = options.recompute == "full"   ? Recompute::full
                      : options.recompute == "none" ? Recompute::none
@@ -140,7 +141,7 @@ int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::st
   if (!cluster)
     return report(cluster.status());
   planned.cluster = *cluster;
-  Result<SearchOptions> search = readOptions(options, *mesh, *cluster);
+  Result<SearchOptions> search = readOptions(options, *mesh, *cluster, isTraining);
   if (!search)
     return report(search.status());
 

@@ -2,10 +2,12 @@
 #include "tools/dgrun/Probe.h"
 
 #include "partitioner/Cluster.h"
+#include "runtime/executor/SpinWait.h"
 #include "runtime/session/PeakRate.h"
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -68,42 +70,39 @@ double measureMemoryLatencyUs() {
   return seconds / numTurns / 2 * 1e6;
 }
 
-/// Twice as many threads as cores do a piece of work each and wait for all, again and again: the time over that of an
-/// even share, because the kernel does not deal cores out evenly and who waits holds one.
-double measureTurnsSlowdown(uint32_t numCores) {
-  constexpr int steps = 200, pieces = 40;
-  const uint32_t numThreads = 2 * numCores;
-  std::vector<float> work(1 << 14, 1.0f);
-  auto compute = [](std::vector<float> own) {
-    for (int i = 0; i < pieces; ++i)
-      for (float &x : own)
-        x = x * 0.999f + 0.001f;
-    return own[0];
-  };
-  std::atomic<int> sink{0};
-  double aloneS = bestSeconds([&] {
-                    for (int i = 0; i < 20; ++i)
-                      sink += int(compute(work));
-                  }) /
-                  20;
-  std::atomic<uint32_t> arrived{0};
-  auto run = [&] {
-    for (uint32_t step = 0; step < steps; ++step) {
-      sink += int(compute(work));
-      arrived.fetch_add(1);
-      for (int spins = 1; arrived.load() < (step + 1) * numThreads; ++spins)
-        if (spins % 1000 == 0)
+/// What it takes until a rank goes on that has waited for another on the same core: it spins before it gives the core
+/// away, as ranks do, and the other does so too. Two threads on one core hand a word back and forth.
+double measureTurnUs() {
+  constexpr int spinsBeforeYield = 1000, turns = 200;
+  cpu_set_t all, one;
+  CPU_ZERO(&all);
+  CPU_ZERO(&one);
+  if (sched_getaffinity(0, sizeof all, &all) != 0)
+    return 0;
+  int core = 0;
+  while (core < CPU_SETSIZE && !CPU_ISSET(core, &all))
+    ++core;
+  CPU_SET(core, &one);
+  std::atomic<int> word{0};
+  auto play = [&](int first) {
+    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+    for (int turn = 0; turn < turns; ++turn) {
+      for (int spins = 1; word.load(std::memory_order_acquire) != 2 * turn + first; ++spins) {
+        if (spins < spinsBeforeYield)
+          pauseCore();
+        else
           std::this_thread::yield();
+      }
+      word.store(2 * turn + first + 1, std::memory_order_release);
     }
   };
-  auto start = std::chrono::steady_clock::now();
-  std::vector<std::thread> threads;
-  for (uint32_t i = 0; i < numThreads; ++i)
-    threads.emplace_back(run);
-  for (std::thread &thread : threads)
-    thread.join();
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return std::max(1.0, seconds / (2 * steps * aloneS));
+  return bestSeconds([&] {
+           word = 0;
+           std::thread even(play, 0), odd(play, 1);
+           even.join();
+           odd.join();
+         }) /
+         (2 * turns) * 1e6;
 }
 
 /// Two ends of a TCP connection to this host, closed with the object.
@@ -205,7 +204,7 @@ Result<std::string> probeHost() {
   cluster.devicesPerNode =
       sched_getaffinity(0, sizeof cores, &cores) == 0 ? std::max<uint32_t>(1, uint32_t(CPU_COUNT(&cores))) : 1;
   cluster.coresPerNode = cluster.devicesPerNode;
-  cluster.turnsSlowdown = measureTurnsSlowdown(cluster.coresPerNode);
+  cluster.turnUs = measureTurnUs();
   partitioner::Device &device = cluster.device;
   device.name = "core";
   device.flopsPerSecond[plan::DType::f32] = session::measurePeakFlops();

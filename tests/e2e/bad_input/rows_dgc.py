@@ -151,7 +151,7 @@ def flags_of(mlp, gpt):
         "pin against a forbidden axis": (small + ["--ranks", "2", "--pin", "fc2=stage:1", "--forbid", "pipe"], USAGE, ["--pin 'fc2=stage:1', --forbid pipe together", "leave out"]),
         "every axis forbidden": (small + ["--ranks", "2", "--forbid", "data", "--forbid", "pipe", "--forbid", "tensor"], USAGE, ["--forbid data, --forbid pipe, --forbid tensor together"]),
         "forbidden axis that is none": (small + ["--ranks", "2", "--forbid", "rows"], USAGE, ["--forbid", "rows", "tensor"]),
-        "memory against a forbidden axis": (["mlp:512-512-512-512", "--batch", "8", "--ranks", "4", "--memory", "6MiB", "--forbid", "tensor", "--forbid", "pipe"], USAGE,
+        "memory against a forbidden axis": (["mlp:512-512-512-512", "--batch", "8", "--ranks", "4", "--memory", "6MiB", "--forbid", "tensor", "--forbid", "pipe", "--zero", "0"], USAGE,
                                             ["--memory 6291456 with --forbid tensor, --forbid pipe", "bytes a rank", "more"]),
         "negative seconds": (small + ["--ranks", "2", "--plan-seconds", "-1"], USAGE, ["--plan-seconds", "-1"]),
     })

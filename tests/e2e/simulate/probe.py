@@ -16,6 +16,7 @@ def main(dgrun, dgc):
     ranges = {
         "flops": (device["flops_per_second"]["f32"], 1e8, 1e13),
         "memory bytes a second": (device["memory_bytes_per_second"], 1e7, 1e12),
+        "turn us": (cluster["turn_us"], 1e-2, 1e5),
         "launch us": (device["launch_us"], 1e-5, 1e3),
         "memory latency us": (links["intra_node"]["latency_us"], 1e-3, 1e6),
         "TCP bytes a second": (links["inter_node"]["bytes_per_second"], 1e5, 1e12),

@@ -39,14 +39,14 @@ TEST(ClusterTest, RoundTrips) {
 TEST(ClusterTest, RoundTripsMeasurements) {
   Cluster cluster = hostCluster(4);
   cluster.coresPerNode = 2;
-  cluster.turnsSlowdown = 1.5;
+  cluster.turnUs = 1.5;
   cluster.device.busyKernels["dg.matmul"] = {{1.5, 3}};
   cluster.device.kernels["dg.matmul"] = {{1.5, 2}, {100, 120.25}};
   Result<Cluster> again = parseCluster(toJson(cluster), "again");
   ASSERT_TRUE(again) << again.status().message();
   EXPECT_EQ(again->coresPerNode, 2u);
   EXPECT_EQ(again->device.kernels, cluster.device.kernels);
-  EXPECT_EQ(again->turnsSlowdown, 1.5);
+  EXPECT_EQ(again->turnUs, 1.5);
   EXPECT_EQ(again->forRanks(1).device.kernels, cluster.device.kernels);
   EXPECT_EQ(again->forRanks(2).device.kernels, cluster.device.busyKernels);
 }
@@ -90,8 +90,8 @@ TEST(ClusterTest, NamesBadValues) {
   EXPECT_EQ(messageAfter("\"f64\"", "\"f65\""),
             "cluster.json: device.flops_per_second.f65 is 48000000000.0; expected no such key here; the README of "
             "partitioner/ lists the keys");
-  EXPECT_EQ(messageAfter("\"nodes\": 1", "\"turns_slowdown\": 0.5, \"nodes\": 1"),
-            "cluster.json: turns_slowdown is 0.5; expected a number of at least 1");
+  EXPECT_EQ(messageAfter("\"nodes\": 1", "\"turn_us\": -0.5, \"nodes\": 1"),
+            "cluster.json: turn_us is -0.5; expected a number that is not negative");
   EXPECT_EQ(messageAfter("\"nodes\": 1", "\"cores_per_node\": 0, \"nodes\": 1"),
             "cluster.json: cores_per_node is 0; expected a whole number from 1 to 65536");
   EXPECT_EQ(messageAfter("\"efficiency\": 0.9", "\"efficiency\": 0.9, \"kernels\": {\"dg.relu\": [[2, 3], [1, 4]]}"),

@@ -171,8 +171,9 @@ TEST(SimulatorTest, PipelineHasItsBubble) {
       }
 }
 
-// Ranks that share cores take turns: a pipeline whose stages outnumber the cores takes as long as all its work on them,
-// two independent chains on one core end together, and a core for each rank changes nothing.
+// Ranks that share a core take turns: a pipeline whose stages outnumber the cores takes as long as all its work on
+// them, two independent chains on one core end together, a core for each rank changes nothing, a rank stays on its core
+// although another is free, and who has waited pays for the turn.
 TEST(SimulatorTest, RanksShareCores) {
   auto withCores = [](uint32_t numRanks, uint32_t cores) {
     Cluster cluster = makeModel(numRanks).cluster();
@@ -197,9 +198,20 @@ TEST(SimulatorTest, RanksShareCores) {
   replicas.kernel(chunk, 10);
   replicas.run(0, chunk);
   EXPECT_NEAR(simulate(replicas.plan, withCores(4, 2))->stepUs, 20, 1e-9);
-  Cluster slow = withCores(4, 2).cluster();
-  slow.turnsSlowdown = 1.5;
-  EXPECT_NEAR(simulate(replicas.plan, CostModel(slow))->stepUs, 30, 1e-9);
+  PlanBuilder uneven(4); // stages 0 and 2 have the first of two cores, and only they have work
+  for (uint32_t s = 0; s < 4; ++s) {
+    ChunkId own = uneven.chunk(s, Phase::forward);
+    uneven.kernel(own, s % 2 == 0 ? 10 : 1);
+    uneven.run(s, own);
+  }
+  EXPECT_NEAR(simulate(uneven.plan, withCores(4, 2))->stepUs, 20, 1e-9);
+  Cluster turns =
+      withCores(4, 1).cluster(); // one micro-batch: three receives forwards and three backwards are waited for
+  turns.turnUs = 1.5;
+  Plan single = makePipeline("1f1b", 4, 1, 3, 6, 0);
+  EXPECT_NEAR(simulate(single, CostModel(turns))->stepUs, simulate(single, withCores(4, 1))->stepUs + 6 * 1.5, 1e-9);
+  turns.coresPerNode = 4; // with a core for each rank nobody gives one away
+  EXPECT_NEAR(simulate(single, CostModel(turns))->stepUs, simulate(single, makeModel(4))->stepUs, 1e-9);
 }
 
 // One micro-batch through two stages: every message adds its latency and its bytes.
