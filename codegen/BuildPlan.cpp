@@ -51,9 +51,9 @@ bool isCommunication(Operation *op) { return isa<AllReduceOp, AllGatherOp, Reduc
 
 class PlanBuilder {
 public:
-  PlanBuilder(ModuleOp module, const PlanOptions &options, llvm::function_ref<KernelModule &(StringRef)> kernelsOf,
-              std::vector<LiteralTensor> &literals, std::vector<plan::ChunkRole> &roles)
-      : module(module), options(options), kernelsOf(kernelsOf), literals(literals), roles(roles) {}
+  PlanBuilder(ModuleOp module, const PlanOptions &options, KernelSet &kernels, std::vector<LiteralTensor> &literals,
+              std::vector<plan::ChunkRole> &roles)
+      : module(module), options(options), kernels(kernels), literals(literals), roles(roles) {}
 
   FailureOr<plan::Plan> run() {
     result.mesh = options.mesh;
@@ -103,7 +103,6 @@ private:
     accumulators.clear();
     usedNames.clear();
     outputs.clear();
-    kernels = &kernelsOf(name);
     program = plan::Program();
     program.name = name.str();
     bool isOnce = name == "prepare";
@@ -574,7 +573,7 @@ private:
   }
 
   LogicalResult addKernel(Operation *op) {
-    FailureOr<KernelSpec> spec = kernels->addKernel(op);
+    FailureOr<KernelSpec> spec = kernels.addKernel(program.name, op);
     if (failed(spec))
       return failure();
     // Nothing to compute, but every value is written once.
@@ -643,7 +642,7 @@ private:
 
   ModuleOp module;
   const PlanOptions &options;
-  llvm::function_ref<KernelModule &(StringRef)> kernelsOf;
+  KernelSet &kernels;
   std::vector<LiteralTensor> &literals;
   std::vector<plan::ChunkRole> &roles; ///< by chunk
   plan::Plan result;
@@ -659,7 +658,6 @@ private:
 
   // Of the program that is being built.
   plan::Program program;
-  KernelModule *kernels = nullptr;
   std::map<std::pair<uint32_t, std::string>, ValueId> ports, accumulators, outputs; ///< by stage and name
   std::map<std::pair<uint32_t, std::string>, unsigned> usedNames;
 
@@ -673,10 +671,9 @@ private:
 
 } // namespace
 
-FailureOr<plan::Plan> buildPlan(ModuleOp module, const PlanOptions &options,
-                                llvm::function_ref<KernelModule &(StringRef program)> kernelsOf,
+FailureOr<plan::Plan> buildPlan(ModuleOp module, const PlanOptions &options, KernelSet &kernels,
                                 std::vector<LiteralTensor> &literals, std::vector<plan::ChunkRole> &roles) {
-  return PlanBuilder(module, options, kernelsOf, literals, roles).run();
+  return PlanBuilder(module, options, kernels, literals, roles).run();
 }
 
 } // namespace dg::codegen

@@ -3,11 +3,9 @@
 // (partitioner/PlanSchedule.h, partitioner/PlanMemory.h), which need no IR.
 #pragma once
 
-#include "codegen/Kernels.h"
+#include "codegen/KernelSet.h"
 #include "runtime/plan/ChunkRole.h"
 #include "runtime/plan/Plan.h"
-
-#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace dg::codegen {
 
@@ -26,11 +24,10 @@ struct LiteralTensor {
 };
 
 /// Builds values, tasks, chunks and ports of every program in a module that has been through the split phase, and adds
-/// the kernels to the module that `kernelsOf` names for a program. Moves communication ops up to where their operands
+/// their kernels to `kernels`. Moves communication ops up to where their operands
 /// are ready, so that they start early. Adds to `literals` what the package has to hold beside the parameters, and to
 /// `roles` what each chunk of the plan is to its schedule. Errors are emitted on the op.
-mlir::FailureOr<plan::Plan> buildPlan(mlir::ModuleOp module, const PlanOptions &options,
-                                      llvm::function_ref<KernelModule &(llvm::StringRef program)> kernelsOf,
+mlir::FailureOr<plan::Plan> buildPlan(mlir::ModuleOp module, const PlanOptions &options, KernelSet &kernels,
                                       std::vector<LiteralTensor> &literals, std::vector<plan::ChunkRole> &roles);
 
 } // namespace dg::codegen

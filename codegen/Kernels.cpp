@@ -28,6 +28,7 @@ KernelModule::KernelModule(MLIRContext &context, const Target &target)
   context.loadDialect<func::FuncDialect>();
   loadKernelDialects(context);
 }
+KernelModule::KernelModule(KernelModule &&) = default;
 KernelModule::~KernelModule() = default;
 
 /// An op that runs a graph of its own calls the kernels of the graph's ops.
@@ -94,6 +95,11 @@ static bool isEmpty(Type type) { return cast<RankedTensorType>(type).getNumEleme
 
 static MemRefType flatBufferOf(RankedTensorType tensor) {
   return MemRefType::get({tensor.getNumElements()}, storageOf(tensor.getElementType()));
+}
+
+const KernelSpec *KernelModule::find(Operation *op) const {
+  auto known = kernels.find(keyOf(op));
+  return known == kernels.end() ? nullptr : &known->second;
 }
 
 FailureOr<KernelSpec> KernelModule::addKernel(Operation *op) {
@@ -170,6 +176,7 @@ FailureOr<KernelSpec> KernelModule::addKernel(Operation *op) {
   }
   kernel.create<func::ReturnOp>();
   spec.tiles = uint32_t(kernel.tiles());
+  function->setAttr(tilesName, builder.getI32IntegerAttr(int32_t(spec.tiles)));
   kernels[key] = spec;
   return spec;
 }

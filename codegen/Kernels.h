@@ -44,13 +44,17 @@ bool needsKernel(mlir::Operation *op);
 class KernelModule {
 public:
   KernelModule(mlir::MLIRContext &context, const Target &target);
+  KernelModule(KernelModule &&);
   ~KernelModule();
 
   /// Adds the kernel of the op, or finds the equal one: same op, attributes (`place` does not count), types and region.
   /// Emits an error on the op where it has no kernel.
   mlir::FailureOr<KernelSpec> addKernel(mlir::Operation *op);
 
-  /// The bytes of a shared object that exports every kernel and dg_abi_version.
+  /// The kernel of an equal op, if it was added before.
+  const KernelSpec *find(mlir::Operation *op) const;
+
+  /// The bytes of a shared object that exports every kernel, its tiles and dg_abi_version.
   mlir::FailureOr<std::string> emitObject();
 
   /// The kernels as loops and vectors, as optimised LLVM IR, as assembly.

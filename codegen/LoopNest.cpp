@@ -75,11 +75,16 @@ Value LoopNest::rowOffset(KernelBuilder &kernel, unsigned tensor, Value row) con
   return offsetOf(kernel, row, ArrayRef(sizes).drop_back(), ArrayRef(strides[tensor]).drop_back());
 }
 
+int64_t alikeTiles(int64_t tiles) {
+  constexpr int64_t step = 16;
+  return tiles <= step ? int64_t(llvm::PowerOf2Ceil(uint64_t(tiles))) : llvm::alignTo(tiles, step);
+}
+
 void loopWholeRowsOfTile(KernelBuilder &kernel, int64_t rows, int64_t rowsPerTile,
                          llvm::function_ref<void(Value)> body) {
   if (rows == 0)
     return;
-  int64_t tiles = llvm::divideCeil(rows, std::clamp<int64_t>(rowsPerTile, 1, rows));
+  int64_t tiles = alikeTiles(llvm::divideCeil(rows, std::clamp<int64_t>(rowsPerTile, 1, rows)));
   rowsPerTile = llvm::divideCeil(rows, tiles);
   tiles = llvm::divideCeil(rows, rowsPerTile);
   kernel.setTiles(tiles);
@@ -97,7 +102,7 @@ void loopRowsOfTile(KernelBuilder &kernel, int64_t rows, int64_t columns, int64_
   // A row longer than one and a half tiles is cut itself, at full cache lines of 4-byte elements.
   int64_t columnsPerTile = columns;
   if (columns > tileElements + tileElements / 2)
-    columnsPerTile = llvm::alignTo(llvm::divideCeil(columns, llvm::divideCeil(columns, tileElements)), 16);
+    columnsPerTile = llvm::alignTo(llvm::divideCeil(columns, alikeTiles(llvm::divideCeil(columns, tileElements))), 16);
   int64_t columnTiles = llvm::divideCeil(columns, columnsPerTile);
   if (columnTiles == 1)
     return loopWholeRowsOfTile(kernel, rows, std::max<int64_t>(1, tileElements / columns),

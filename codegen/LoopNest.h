@@ -42,6 +42,10 @@ Value offsetOf(KernelBuilder &kernel, Value position, llvm::ArrayRef<int64_t> si
 /// Elements that a tile of a plain elementwise kernel works on: some tens of microseconds.
 inline constexpr int64_t elementsPerTile = 32768;
 
+/// A number of tiles near this one, not less, that cuts a tensor where others cut theirs: a power of two, or a multiple
+/// of 16. Threads take the same share of the tiles of every kernel, and so find what they wrote before.
+int64_t alikeTiles(int64_t tiles);
+
 /// Cuts rows × columns into tiles of about `tileElements`, sets the kernel's grid and loops over the rows of a tile.
 /// The body gets the row and the columns of it that are the tile's, as KernelBuilder::loopVectors takes them.
 void loopRowsOfTile(KernelBuilder &kernel, int64_t rows, int64_t columns, int64_t tileElements,

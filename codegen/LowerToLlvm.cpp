@@ -148,15 +148,21 @@ std::unique_ptr<llvm::Module> lowerToLlvm(ModuleOp module, llvm::LLVMContext &co
   passes.addPass(createReconcileUnrealizedCastsPass());
   if (failed(passes.run(module)))
     return nullptr;
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  auto addNumber = [&](const Twine &name, IntegerAttr value) {
+    builder.create<LLVM::GlobalOp>(module.getLoc(), builder.getI32Type(), /*isConstant=*/true, LLVM::Linkage::External,
+                                   name.str(), value);
+  };
+  addNumber(DG_ABI_VERSION_SYMBOL, builder.getI32IntegerAttr(DG_ABI_VERSION));
   SmallVector<LLVM::LLVMFuncOp> bodies;
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
     if (!function.isExternal())
       bodies.push_back(function);
-  for (LLVM::LLVMFuncOp body : bodies)
+  for (LLVM::LLVMFuncOp body : bodies) {
+    if (auto tiles = dyn_cast_or_null<IntegerAttr>(body->removeAttr(tilesName)))
+      addNumber(body.getSymName() + DG_TILES_SUFFIX, tiles);
     addEntryPoint(body);
-  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-  builder.create<LLVM::GlobalOp>(module.getLoc(), builder.getI32Type(), /*isConstant=*/true, LLVM::Linkage::External,
-                                 DG_ABI_VERSION_SYMBOL, builder.getI32IntegerAttr(DG_ABI_VERSION));
+  }
   return translateModuleToLLVMIR(module, context, "dg kernels");
 }
 

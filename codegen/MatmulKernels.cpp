@@ -64,12 +64,16 @@ LogicalResult emitMatmul(KernelBuilder &k, Operation *op) {
                               ? GemmBlocking::chooseHalves(k.target, m, n, depth, a, b, blockFlops, factors, element)
                               : GemmBlocking::choose(k.target, m, n, depth, a, b, blockFlops);
   int64_t perTile = blocking.numBlocks() > 1 ? 1 : std::max<int64_t>(1, int64_t(blockFlops / flops));
+  bool isByRows = matmul.getTransposeLhs();
   loopWholeRowsOfTile(k, batch * blocking.numBlocks(), perTile, [&](Value position) {
     Value item = k.div(position, blocking.numBlocks()), block = k.mod(position, blocking.numBlocks());
     a.offset = k.mul(item, m * depth);
     b.offset = k.mul(item, depth * n);
     c.offset = k.mul(item, m * n);
-    emitGemmBlock(k, blocking, a, b, c, k.mod(block, blocking.rowBlocks), k.div(block, blocking.rowBlocks));
+    // Gradients of weights row after row, as the optimizer then reads them; other products column after column.
+    Value row = isByRows ? k.div(block, blocking.columnBlocks) : k.mod(block, blocking.rowBlocks);
+    Value column = isByRows ? k.mod(block, blocking.columnBlocks) : k.div(block, blocking.rowBlocks);
+    emitGemmBlock(k, blocking, a, b, c, row, column);
   });
   return success();
 }

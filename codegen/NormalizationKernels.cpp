@@ -145,7 +145,9 @@ LogicalResult emitLayerNormGrad(KernelBuilder &k, Operation *op) {
   Value grad = k.buffer(0), input = k.buffer(1), weight = k.buffer(2), inputGrad = k.buffer(3),
         weightGrad = k.buffer(4), biasGrad = k.buffer(5);
   int64_t rowsPerTile = std::clamp<int64_t>(elementsPerTile / 2 / columns, 1, rows),
-          rowTiles = llvm::divideCeil(rows, rowsPerTile);
+          rowTiles = alikeTiles(llvm::divideCeil(rows, rowsPerTile));
+  rowsPerTile = llvm::divideCeil(rows, rowTiles);
+  rowTiles = llvm::divideCeil(rows, rowsPerTile);
   int64_t columnTiles = std::clamp<int64_t>(rows * columns / (1 << 20), 1, llvm::divideCeil(columns, 16));
   columnTiles = std::min<int64_t>(columnTiles, 8);
   int64_t columnsPerTile = llvm::alignTo(llvm::divideCeil(columns, columnTiles), 16);

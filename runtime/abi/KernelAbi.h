@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define DG_ABI_VERSION 1u
+#define DG_ABI_VERSION 2u
 
 /* Every object exports `const uint32_t dg_abi_version`. */
 #define DG_ABI_VERSION_SYMBOL "dg_abi_version"
@@ -24,6 +24,10 @@ typedef struct dg_scalars {
  * that works in place has its own symbol. Tiles of one call may run in any order and on any thread; they write disjoint
  * bytes. */
 typedef void (*dg_kernel)(void *const *buffers, const dg_scalars *scalars, uint32_t tile);
+
+/* An object exports `const uint32_t <kernel>_tiles`, the grid of the kernel, which depends on the target; the plan has
+ * the grid of the job's first target. */
+#define DG_TILES_SUFFIX "_tiles"
 
 #define DG_BUFFER_ALIGNMENT 64u
 

@@ -128,8 +128,15 @@ Status Executor::Implementation::prepare(const KernelLibrary &library) {
   bool hasHelpers = options.threads > 1 && !options.checkNumerics;
   if (options.checkNumerics)
     numerics = std::make_unique<NumericsCheck>(plan, arena);
-  ExecutorRank context{
-      plan, at, rank, arena, library, transport, communications, hasHelpers, double(options.leastSharedWork.count())};
+  ExecutorRank context{plan,
+                       at,
+                       rank,
+                       arena,
+                       library,
+                       transport,
+                       communications,
+                       hasHelpers ? options.threads : 1,
+                       double(options.leastSharedWork.count())};
   size_t maxTiles = 0;
   for (size_t program = 0; program < plan.programs.size(); ++program) {
     Result<PreparedProgram> prepared = prepareProgram(context, program);

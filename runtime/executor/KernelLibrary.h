@@ -4,6 +4,7 @@
 
 #include "runtime/abi/KernelAbi.h"
 
+#include <optional>
 #include <string>
 
 namespace dg {
@@ -13,6 +14,8 @@ public:
   virtual ~KernelLibrary() = default;
   /// The kernel of that name, or null. The library outlives whoever keeps the pointer. Set-up only.
   virtual dg_kernel find(const std::string &symbol) const = 0;
+  /// Tiles of that kernel where the library knows: they depend on the processor it was made for. Else the plan's.
+  virtual std::optional<uint32_t> tilesOf(const std::string &) const { return std::nullopt; }
 };
 
 } // namespace dg

@@ -64,11 +64,20 @@ Status ObjectLibrary::add(std::span<const std::byte> bytes, const std::string &n
   return Status::ok();
 }
 
-dg_kernel ObjectLibrary::find(const std::string &symbol) const {
+void *ObjectLibrary::addressOf(const std::string &symbol) const {
   for (const Object &object : objects)
     if (void *address = dlsym(object.handle, symbol.c_str()))
-      return reinterpret_cast<dg_kernel>(address);
+      return address;
   return nullptr;
+}
+
+dg_kernel ObjectLibrary::find(const std::string &symbol) const {
+  return reinterpret_cast<dg_kernel>(addressOf(symbol));
+}
+
+std::optional<uint32_t> ObjectLibrary::tilesOf(const std::string &symbol) const {
+  auto *tiles = static_cast<const uint32_t *>(addressOf(symbol + DG_TILES_SUFFIX));
+  return tiles ? std::optional(*tiles) : std::nullopt;
 }
 
 } // namespace dg

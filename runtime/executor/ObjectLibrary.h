@@ -24,8 +24,10 @@ public:
   /// Loads a further object; find() looks into the objects in the order they came.
   Status add(std::span<const std::byte> bytes, const std::string &name);
   dg_kernel find(const std::string &symbol) const override;
+  std::optional<uint32_t> tilesOf(const std::string &symbol) const override;
 
 private:
+  void *addressOf(const std::string &symbol) const;
   struct Object {
     int file = -1;
     void *handle = nullptr;

@@ -157,7 +157,7 @@ Status ProgramBuilder::prepareOperations(ChunkId id) {
 
 void ProgramBuilder::resolveKernel(Node &node, const Task &task) {
   node.kind = NodeKind::kernel;
-  node.tiles = task.tiles;
+  node.tiles = context.library.tilesOf(task.kernel).value_or(task.tiles);
   node.kernel = context.library.find(task.kernel);
   if (!node.kernel)
     missingKernels.insert(task.kernel);
@@ -254,8 +254,8 @@ void ProgramBuilder::closeSegment(ChunkState &state) {
   }
   for (size_t node = 0; node < segment.nodes.size(); ++node)
     segment.nodes[node].buffers = segment.bufferTables.data() + begins[node];
-  if (context.isShared && isWorthSharing(segment))
-    segment.shared = std::make_unique<SharedSegment>(segment);
+  if (context.threads > 1 && isWorthSharing(segment))
+    segment.shared = std::make_unique<SharedSegment>(segment, context.threads);
 }
 
 Status ProgramBuilder::addTask(ChunkState &state, TaskId id) {

@@ -18,7 +18,7 @@ struct ExecutorRank {
   const KernelLibrary &library;
   Transport *transport; ///< may be null
   Communications &communications;
-  bool isShared;          ///< several threads will run it
+  uint32_t threads;       ///< that run it together
   double leastSharedWork; ///< in nanoseconds: of a segment that they run together
 };
 

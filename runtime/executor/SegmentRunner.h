@@ -30,8 +30,8 @@ bool runNode(const Node &node, uint32_t index, StepContext &step);
 template <bool isTraced> bool runInOrder(const Segment &segment, uint32_t index, StepContext &step);
 
 /// Runs segments with the help of a team. Ready nodes are bits of a few words, the most urgent first; their tiles are
-/// claimed by counting up. Counters restore themselves, so that a helper that is late by a whole run, or many, can
-/// still only claim a tile that is free and ready now.
+/// claimed by counting up, a thread's own block first, then what is left of others'. Counters restore themselves, so
+/// that a helper that is late by a whole run, or many, can still only claim a tile that is free and ready now.
 template <bool isTraced> class SharedRunner final : public WorkSource {
 public:
   explicit SharedRunner(StepContext &step) : step(step) {}
@@ -46,6 +46,7 @@ private:
   static constexpr uint32_t none = UINT32_MAX;
   void release(const Segment &segment, uint32_t node);
   uint32_t complete(const Segment &segment, uint32_t node);
+  uint32_t claimTile(SharedSegment &shared, uint32_t node, uint32_t lane);
   void runFrom(const Segment &segment, uint32_t node, uint32_t tile, uint32_t lane);
   void runChain(const Segment &segment, uint32_t node, uint32_t lane);
   bool claim(const Segment &segment, uint32_t lane);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runner of a rank with several threads. The life of a node:
 //
-//   pending > 0 ──last dependency complete──▶ released: claimed = 0, its bit set ──tiles claimed by counting up──▶
-//   last tile claimed: bit cleared ──last tile complete──▶ complete: successors' pending counted down
+//   pending > 0 ──last dependency complete──▶ released: blocks opened, bit set ──tiles claimed by counting up──▶
+//   last tile of all claimed: bit cleared ──last tile complete──▶ complete: successors' pending counted down
 //
-// A released node's first claim synchronises with its release, and its release with every dependency's completion.
+// The first claim in a block synchronises with the node's release, and its release with every dependency's completion.
 #include "runtime/executor/SegmentRunner.h"
 
 #include "runtime/executor/SpinWait.h"
@@ -30,7 +30,12 @@ template <bool isTraced> void SharedRunner<isTraced>::release(const Segment &seg
   if (segment.nodes[node].isCallerOnly()) {
     setBit(shared.forCaller, bit);
   } else {
-    shared.states[node].claimed.store(0, std::memory_order_release);
+    NodeState &state = shared.states[node];
+    state.openBlocks.store(state.numBlocks, std::memory_order_relaxed);
+    for (uint32_t i = 0; i < state.numBlocks; ++i) {
+      TileBlock &block = shared.blocks[state.firstBlock + i];
+      block.next.store(block.begin, std::memory_order_release);
+    }
     setBit(shared.ready, bit);
   }
 }
@@ -55,6 +60,26 @@ template <bool isTraced> uint32_t SharedRunner<isTraced>::complete(const Segment
   return next;
 }
 
+/// A tile of a node for this thread to run, from its own block as long as that has some; none where all are given out.
+template <bool isTraced>
+uint32_t SharedRunner<isTraced>::claimTile(SharedSegment &shared, uint32_t node, uint32_t lane) {
+  NodeState &state = shared.states[node];
+  for (uint32_t i = 0; i < state.numBlocks; ++i) {
+    TileBlock &block = shared.blocks[state.firstBlock + (lane + i) % state.numBlocks];
+    // Looking first keeps the counter from running away, and the line where it is.
+    if (block.next.load(std::memory_order_relaxed) >= block.end)
+      continue;
+    uint32_t tile = block.next.fetch_add(1, std::memory_order_acquire);
+    if (tile >= block.end)
+      continue;
+    // Before the last tile runs, so that the node cannot be released again meanwhile.
+    if (tile + 1 == block.end && state.openBlocks.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      clearBit(shared.ready, shared.position[node]);
+    return tile;
+  }
+  return none;
+}
+
 /// Runs a claimed tile, then whatever tiles of the node are left, and what that completes.
 template <bool isTraced>
 void SharedRunner<isTraced>::runFrom(const Segment &segment, uint32_t index, uint32_t tile, uint32_t lane) {
@@ -63,17 +88,12 @@ void SharedRunner<isTraced>::runFrom(const Segment &segment, uint32_t index, uin
   NodeState &state = shared.states[index];
   uint64_t startNs = isTraced ? nowNs() : 0;
   uint32_t count = 0;
-  do {
-    if (tile + 1 == node.tiles)
-      clearBit(shared.ready, shared.position[index]);
+  for (; tile != none; tile = claimTile(shared, index, lane)) {
     node.runTile(shared.index, step.scalars, tile);
     ++count;
     if (lane == 0)
       step.communications.pollSome();
-    if (tile + 1 == node.tiles)
-      break;
-    tile = state.claimed.fetch_add(1, std::memory_order_relaxed);
-  } while (tile < node.tiles);
+  }
   if constexpr (isTraced)
     step.trace->record(lane, {startNs, nowNs(), node.task, step.microbatch, count});
   if (state.undone.fetch_sub(count, std::memory_order_acq_rel) != count)
@@ -101,13 +121,8 @@ template <bool isTraced> bool SharedRunner<isTraced>::claim(const Segment &segme
   for (size_t word = 0; word < shared.numWords; ++word)
     for (uint64_t bits = shared.ready[word].load(std::memory_order_relaxed); bits != 0; bits &= bits - 1) {
       uint32_t index = shared.order[word * 64 + size_t(std::countr_zero(bits))];
-      std::atomic<uint32_t> &claimed = shared.states[index].claimed;
-      // Looking first keeps the counter from running away while the thread that claimed the last tile is about to
-      // clear the bit.
-      if (claimed.load(std::memory_order_relaxed) >= segment.nodes[index].tiles)
-        continue;
-      uint32_t tile = claimed.fetch_add(1, std::memory_order_acquire);
-      if (tile >= segment.nodes[index].tiles)
+      uint32_t tile = claimTile(shared, index, lane);
+      if (tile == none)
         continue;
       if (lane == 0)
         step.progress.task.store(segment.nodes[index].task + 1, std::memory_order_relaxed);

@@ -3,6 +3,7 @@
 #include "runtime/package/MappedFile.h"
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -50,6 +51,17 @@ Result<MappedFile> MappedFile::open(const std::string &path) {
   }
   close(descriptor);
   return file;
+}
+
+void MappedFile::forget(std::span<const std::byte> part) const {
+  auto begin = reinterpret_cast<uintptr_t>(part.data()), end = begin + part.size(),
+       own = reinterpret_cast<uintptr_t>(address);
+  if (part.empty() || begin < own || end > own + size)
+    return;
+  const uintptr_t page = uintptr_t(sysconf(_SC_PAGESIZE));
+  begin = begin / page * page;
+  // Advice only: the mapping is never written, so nothing is lost, and a refusal costs memory.
+  (void)madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
 }
 
 } // namespace dg::package

@@ -22,6 +22,9 @@ public:
   static Result<MappedFile> open(const std::string &path);
 
   std::span<const std::byte> bytes() const { return {static_cast<const std::byte *>(address), size}; }
+  /// Lets the system take back the memory of these bytes of the file; who reads them again reads the file again. Any
+  /// thread, at any time.
+  void forget(std::span<const std::byte> part) const;
   const std::string &path() const { return name; }
 
 private:

@@ -48,6 +48,9 @@ public:
   /// The same as text.
   Result<std::string_view> text(std::string_view name) const;
   bool has(std::string_view name) const;
+  /// Lets the system take back the memory of bytes of an entry, which stay readable: a large tensor that was copied
+  /// would otherwise count twice.
+  void forget(std::span<const std::byte> part) const { file.forget(part); }
   /// Names in the order in which they were written, without the manifest.
   std::vector<std::string> entries() const;
   /// The version of the dgc that wrote it.

@@ -213,6 +213,7 @@ Status runInference(const RankRun &run, const InferenceOptions &options, const d
   info.samples = dataset.numSamples();
   info.threads = options.threads;
   info.seed = options.seed;
+  info.target = run.target;
   run.reporter.start(info);
   auto each = [&](auto action) {
     for (auto &file : files)
@@ -233,7 +234,8 @@ Status runInference(const RankRun &run, const InferenceOptions &options, const d
       ::unlink(file->partial().c_str());
   if (status)
     run.reporter.end({program.batch == 0 ? 1 : (dataset.numSamples() + program.batch - 1) / program.batch, 0,
-                      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), false});
+                      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), false,
+                      run.executor.arenaBytes(), run.peakBytes()});
   run.reporter.flush();
   return status;
 }

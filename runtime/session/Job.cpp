@@ -12,7 +12,7 @@ namespace dg::session {
 
 static constexpr const char *planEntry = "plan.json", *initialEntry = "init.safetensors";
 
-Result<std::unique_ptr<Job>> Job::open(const std::string &path) {
+Result<std::unique_ptr<Job>> Job::open(const std::string &path, const std::string &target) {
   auto package = package::Package::open(path);
   if (!package)
     return package.status();
@@ -20,7 +20,7 @@ Result<std::unique_ptr<Job>> Job::open(const std::string &path) {
   job->package = std::move(*package);
   DG_RETURN_IF_ERROR(job->readPlan());
   DG_RETURN_IF_ERROR(job->readInitialTensors());
-  DG_RETURN_IF_ERROR(job->loadObjects());
+  DG_RETURN_IF_ERROR(job->loadObjects(target));
   return job;
 }
 
@@ -37,58 +37,84 @@ Status Job::readPlan() {
   return Status::ok();
 }
 
-/// "train.x86-64-v3.so" → train, x86-64-v3.
-static std::pair<std::string, std::string> splitObjectName(const std::string &name) {
-  std::string stem = name.substr(0, name.size() - 3);
-  size_t dot = stem.find('.');
-  return {stem.substr(0, dot), dot == std::string::npos ? "" : stem.substr(dot + 1)};
+/// "train.x86-64-v3.so" → x86-64-v3.
+static std::string targetOfObject(const std::string &entry) {
+  size_t dot = entry.find('.'), end = entry.size() - 3;
+  return dot < end ? entry.substr(dot + 1, end - dot - 1) : "";
 }
 
-Status Job::loadObjects() {
-  struct Choice {
-    std::string entry;
-    size_t numFeatures = 0;
-    std::string refused; ///< each target that this host cannot run, with what it lacks
-  };
-  std::map<std::string, Choice> choices;
-  for (const std::string &entry : package.entries()) {
-    if (!entry.ends_with(".so"))
-      continue;
-    auto [program, target] = splitObjectName(entry);
-    Choice &choice = choices[program];
-    // Without a list of needs the object asks for nothing beyond the baseline.
-    auto listed = package.text("target." + target + ".txt");
-    std::string_view needed = listed ? *listed : std::string_view();
-    if (auto missing = missingFeatures(needed); !missing.empty()) {
-      choice.refused += fmt::format("{}{} (this host lacks {})", choice.refused.empty() ? "" : ", ", target,
-                                    fmt::join(missing, ", "));
-      continue;
+/// Every target of the package with what it needs of a processor. Without a list it asks for nothing beyond the
+/// baseline.
+static std::map<std::string, std::string_view> needsOfTargets(const package::Package &package) {
+  std::map<std::string, std::string_view> needs;
+  for (const std::string &entry : package.entries())
+    if (entry.ends_with(".so")) {
+      std::string target = targetOfObject(entry);
+      auto listed = package.text("target." + target + ".txt");
+      needs[target] = listed ? *listed : std::string_view();
     }
-    // The target that asks for most of what the host has is the fastest.
-    size_t numFeatures = 1 + size_t(std::count(needed.begin(), needed.end(), ','));
-    if (numFeatures > choice.numFeatures)
-      choice.entry = entry, choice.numFeatures = numFeatures;
-  }
-  for (const auto &[program, choice] : choices) {
-    if (choice.entry.empty())
-      return Status::error(ErrorKind::badInput,
-                           "{}: program '{}' was compiled for {}. Compile it on this host, or with --target x86-64-v3",
-                           path(), program, choice.refused);
-    auto bytes = package.entry(choice.entry);
-    if (!bytes)
-      return bytes.status();
-    if (library) {
-      DG_RETURN_IF_ERROR(library->add(*bytes, choice.entry));
-      continue;
-    }
-    auto loaded = ObjectLibrary::load(*bytes, choice.entry);
-    if (!loaded)
-      return loaded.status();
-    library = std::move(*loaded);
-  }
-  if (!library)
+  return needs;
+}
+
+Status Job::loadObjects(const std::string &wanted) {
+  std::map<std::string, std::string_view> needs = needsOfTargets(package);
+  if (needs.empty())
     return Status::error(ErrorKind::badInput, "{}: holds no compiled object; compile the model again", path());
+  if (!wanted.empty() && !needs.contains(wanted)) {
+    std::vector<std::string> names;
+    for (const auto &[target, needed] : needs)
+      names.push_back(target);
+    return Status::error(ErrorKind::usage, "--target {}: {} was compiled for {}", wanted, path(),
+                         fmt::join(names, ", "));
+  }
+  for (const auto &[target, needed] : needs) {
+    if (!wanted.empty() && target != wanted)
+      continue;
+    if (auto missing = missingFeatures(needed); !missing.empty()) {
+      refused +=
+          fmt::format("{}{} (this host lacks {})", refused.empty() ? "" : ", ", target, fmt::join(missing, ", "));
+      continue;
+    }
+    runnable.push_back({target, 1 + size_t(std::count(needed.begin(), needed.end(), ',')), nullptr});
+  }
+  if (runnable.empty())
+    return Status::error(ErrorKind::badInput,
+                         "{} was compiled for {}. Compile it on this host, or with --target x86-64-v3", path(),
+                         refused);
+  // The target that asks for most of what the host has is the fastest. The order is the same on every host.
+  std::stable_sort(runnable.begin(), runnable.end(),
+                   [](const Objects &a, const Objects &b) { return a.numFeatures > b.numFeatures; });
+  for (const std::string &entry : package.entries())
+    for (Objects &objects : runnable)
+      if (entry.ends_with(".so") && targetOfObject(entry) == objects.target)
+        DG_RETURN_IF_ERROR(load(objects, entry));
   return Status::ok();
+}
+
+Status Job::load(Objects &objects, const std::string &entry) {
+  auto bytes = package.entry(entry);
+  if (!bytes)
+    return bytes.status();
+  if (objects.library)
+    return objects.library->add(*bytes, entry);
+  auto loaded = ObjectLibrary::load(*bytes, entry);
+  if (loaded)
+    objects.library = std::move(*loaded);
+  return loaded.status();
+}
+
+std::vector<std::string> Job::targets() const {
+  std::vector<std::string> names;
+  for (const Objects &objects : runnable)
+    names.push_back(objects.target);
+  return names;
+}
+
+const KernelLibrary &Job::kernels(const std::string &target) const {
+  for (const Objects &objects : runnable)
+    if (objects.target == target)
+      return *objects.library;
+  return *runnable.front().library;
 }
 
 Status Job::readInitialTensors() {

@@ -17,24 +17,39 @@ namespace dg::session {
 /// Immutable once open.
 class Job {
 public:
-  /// Fails with badInput on anything that cannot be run on this host.
-  static Result<std::unique_ptr<Job>> open(const std::string &path);
+  /// Fails with badInput on anything that cannot be run on this host. `target`: the only one to be looked at, or "".
+  static Result<std::unique_ptr<Job>> open(const std::string &path, const std::string &target = "");
 
   const plan::Plan &plan() const { return thePlan; }
-  const KernelLibrary &kernels() const { return *library; }
+  /// The targets of the package that this host can run, the best first.
+  std::vector<std::string> targets() const;
+  /// The others, each with what this host lacks; "" if there are none.
+  const std::string &refusedTargets() const { return refused; }
+  /// The kernels for one of them.
+  const KernelLibrary &kernels(const std::string &target) const;
   const std::string &path() const { return package.path(); }
   const std::string &identity() const { return package.identity(); }
   /// The global tensor of a value that starts from a file.
   Result<std::span<const std::byte>> initialTensor(const std::string &name) const;
+  /// Says that such bytes were copied and need no memory in this process any more.
+  void forget(std::span<const std::byte> tensor) const { package.forget(tensor); }
 
 private:
+  /// The objects of one target.
+  struct Objects {
+    std::string target;
+    size_t numFeatures = 0;
+    std::unique_ptr<ObjectLibrary> library;
+  };
   Job() = default;
   Status readPlan();
-  Status loadObjects();
+  Status loadObjects(const std::string &wanted);
+  Status load(Objects &objects, const std::string &entry);
   Status readInitialTensors();
   package::Package package;
   plan::Plan thePlan;
-  std::unique_ptr<ObjectLibrary> library;
+  std::vector<Objects> runnable; ///< the best first
+  std::string refused;
   std::optional<package::Safetensors> initial;
 };
 

@@ -6,6 +6,7 @@
 #include "runtime/checkpoint/CheckpointWriter.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/ProgressBoard.h"
+#include "runtime/session/MemoryUse.h"
 #include "runtime/session/Reporter.h"
 #include "runtime/session/TraceRecorder.h"
 
@@ -31,8 +32,15 @@ struct RankRun {
   ProgressLine *progress = nullptr; ///< may be null
   TraceRecorder *trace = nullptr;   ///< may be null
   std::chrono::milliseconds timeout{30'000};
+  std::string target;         ///< of the kernels, for the report
+  uint64_t residentBytes = 0; ///< of the process when it started, for the report
 
   plan::Coordinates at() const { return plan.mesh.coordinatesOf(rank); }
+  /// Memory that the process took at most since it started.
+  uint64_t peakBytes() const {
+    uint64_t peak = peakResidentBytes();
+    return peak > residentBytes ? peak - residentBytes : 0;
+  }
   void setPhase(RankPhase phase) const {
     if (progress)
       progress->phase.store(uint32_t(phase), std::memory_order_relaxed);

@@ -6,6 +6,8 @@
 #include "runtime/session/PeakRate.h"
 #include "runtime/transport/UcxTransport.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <csignal>
 #include <unistd.h>
@@ -26,6 +28,7 @@ public:
 
 private:
   Status connect();
+  Status chooseTarget();
   Status makeExecutor();
   Result<int> work();
   Status agree(const Status &mine);
@@ -34,6 +37,9 @@ private:
   RankContext &context;
   const Assignment &assignment;
   const plan::Plan &plan = assignment.job->plan();
+  std::string target; ///< the same on every rank
+  /// A forked process has fewer pages of libraries at first than the one that it came from.
+  const uint64_t startBytes = std::min(assignment.residentBytes, residentBytes());
   std::unique_ptr<Transport> transport;
   std::unique_ptr<TraceRecorder> trace;
   std::unique_ptr<Executor> executor;
@@ -87,6 +93,37 @@ Status RankSession::connect() {
   return Status::ok();
 }
 
+/// All ranks run objects of one target, so that replicas compute the same bits: the best that every host can run.
+Status RankSession::chooseTarget() {
+  std::vector<std::string> mine = assignment.job->targets();
+  // What a rank can run on the first line, what it cannot and why on the second.
+  auto said = context.allGather(fmt::format("{}\n{}", fmt::join(mine, ","), assignment.job->refusedTargets()),
+                                deadlineIn(assignment.timeout));
+  if (!said) {
+    hasPeerFailed = true;
+    return said.status();
+  }
+  auto runs = [](const std::string &text) { return text.substr(0, text.find('\n')); };
+  auto canRun = [&](const std::string &text, const std::string &name) {
+    return ("," + runs(text) + ",").find("," + name + ",") != std::string::npos;
+  };
+  for (const std::string &name : mine)
+    if (std::all_of(said->begin(), said->end(), [&](const std::string &text) { return canRun(text, name); })) {
+      target = name;
+      return Status::ok();
+    }
+  size_t other = 0;
+  while (other + 1 < said->size() && canRun((*said)[other], mine.front()))
+    ++other;
+  const std::string &theirs = (*said)[other];
+  std::string why = theirs.substr(runs(theirs).size() + 1);
+  return Status::error(ErrorKind::badInput,
+                       "{}: there is no target that every rank can run: rank {} runs {}, rank {} only {}{}; compile it "
+                       "for a processor that all hosts have, as --target {},x86-64-v3",
+                       assignment.job->path(), context.rank(), fmt::join(mine, ", "), other, runs(theirs),
+                       why.empty() ? "" : fmt::format(", not {}", why), mine.front());
+}
+
 Status RankSession::makeExecutor() {
   context.board().phase.store(uint32_t(RankPhase::loading), std::memory_order_relaxed);
   ExecutorOptions options;
@@ -95,14 +132,21 @@ Status RankSession::makeExecutor() {
   options.seed = assignment.seed;
   options.progress = &context.board();
   options.checkNumerics = assignment.checkNumerics;
-  options.initialTensor = [this](const std::string &name) { return assignment.job->initialTensor(name); };
+  std::span<const std::byte> last;
+  options.initialTensor = [this, &last](const std::string &name) {
+    assignment.job->forget(last);
+    auto found = assignment.job->initialTensor(name);
+    last = found ? *found : std::span<const std::byte>();
+    return found;
+  };
   if (!assignment.tracePath.empty() || assignment.profile) {
     TraceRecorder::Uses uses = {!assignment.tracePath.empty(), assignment.profile};
     trace = std::make_unique<TraceRecorder>(plan, context.rank(), uses);
     options.trace = trace->hook();
   }
-  auto made = Executor::create(plan, plan.mesh.coordinatesOf(context.rank()), assignment.job->kernels(),
+  auto made = Executor::create(plan, plan.mesh.coordinatesOf(context.rank()), assignment.job->kernels(target),
                                transport.get(), options);
+  assignment.job->forget(last);
   if (!made)
     return made.status();
   executor = std::move(*made);
@@ -123,6 +167,7 @@ Result<int> RankSession::work() {
     DG_RETURN_IF_ERROR(runDry(context, transport.get(), assignment.timeout, assignment.json));
     return 0;
   }
+  DG_RETURN_IF_ERROR(chooseTarget());
   DG_RETURN_IF_ERROR(makeExecutor());
   // No rank starts a step, with its deadlines, before every rank is ready.
   if (Status ready = context.barrier(deadlineIn(std::max(longestMeeting, assignment.timeout))); !ready) {
@@ -138,6 +183,8 @@ Result<int> RankSession::work() {
   run.progress = &context.board();
   run.trace = trace.get();
   run.timeout = assignment.timeout;
+  run.target = target;
+  run.residentBytes = startBytes;
   int code = 0;
   bool isPeers = false;
   Status status = Status::ok();

@@ -50,6 +50,8 @@ public:
     line.add("ranks", plan.mesh.numRanks()).add("mesh", meshText(plan.mesh)).add("threads", info.threads);
     line.add("batch", info.batch).add("samples", info.samples).add("steps_per_epoch", info.stepsPerEpoch);
     line.add("seed", info.seed).add("step", info.step);
+    if (!info.target.empty())
+      line.add("target", info.target);
     if (!info.resumedFrom.empty())
       line.add("resumed_from", info.resumedFrom);
     print(std::move(line), true);
@@ -86,6 +88,7 @@ public:
   void end(const EndInfo &info) override {
     JsonLine line("end");
     line.add("steps", info.steps).add("epochs", info.epochs).add("seconds", info.seconds);
+    line.add("arena_bytes", info.arenaBytes).add("peak_rss_bytes", info.peakBytes);
     print(std::move(line.addRaw("resumable", info.stopped ? "true" : "false")), true);
   }
   ~JsonReporter() override { flush(); }

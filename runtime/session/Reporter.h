@@ -19,6 +19,7 @@ struct StartInfo {
   int64_t epochs = 0, steps = 0; ///< asked for; 0: not limited
   uint32_t threads = 1;
   uint64_t seed = 0;
+  std::string target;      ///< of the kernels
   std::string resumedFrom; ///< empty: from the beginning
   int64_t step = 0;        ///< steps already done
 };
@@ -58,7 +59,8 @@ struct CheckpointInfo {
 struct EndInfo {
   int64_t steps = 0, epochs = 0;
   double seconds = 0;
-  bool stopped = false; ///< by SIGTERM, resumable
+  bool stopped = false;                   ///< by SIGTERM, resumable
+  uint64_t arenaBytes = 0, peakBytes = 0; ///< of rank 0: what the plan gives it, and what it took above its start
 };
 
 /// One thread. Every function may print at once or later, flush at the latest.

@@ -7,8 +7,9 @@
 
 namespace dg::session {
 
-/// The kernel writes "avx512_bf16" and "bmi1" where compilers say "avx512bf16" and "bmi".
-static std::string compilerName(std::string flag) {
+std::string compilerName(std::string flag) {
+  if (flag.starts_with("amx_"))
+    return flag.replace(3, 1, "-");
   flag.erase(std::remove(flag.begin(), flag.end(), '_'), flag.end());
   return flag == "bmi1" ? "bmi" : flag;
 }

@@ -8,6 +8,9 @@
 
 namespace dg::session {
 
+/// The kernel writes "avx512_bf16", "amx_tile" and "bmi1" where compilers say "avx512bf16", "amx-tile" and "bmi".
+std::string compilerName(std::string flag);
+
 /// The instruction sets of this host by the names that compilers use: "avx2", "fma", "avx512f", …
 const std::vector<std::string> &hostFeatures();
 

@@ -157,6 +157,7 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
   info.epochs = options.epochs, info.steps = options.steps;
   info.threads = options.threads;
   info.seed = options.seed;
+  info.target = run.target;
   info.step = state.step;
   if (resume)
     info.resumedFrom = resume->path();
@@ -254,7 +255,8 @@ Result<Outcome> Loop::finish(Outcome outcome) {
     DG_RETURN_IF_ERROR(evaluate());
   DG_RETURN_IF_ERROR(save());
   bool isResumable = outcome == Outcome::stopped && writer;
-  run.reporter.end({state.step, state.epoch, secondsSince(started), isResumable});
+  run.reporter.end(
+      {state.step, state.epoch, secondsSince(started), isResumable, run.executor.arenaBytes(), run.peakBytes()});
   run.setPhase(RankPhase::done);
   return outcome;
 }

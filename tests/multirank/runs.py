@@ -24,7 +24,7 @@ HOST = socket.gethostname()
 # No single run here takes more than a few seconds; a sanitizer makes it ten times that.
 DEADLINE_S = 120
 # What each run measures anew; everything else in an event must be the same bits.
-MEASURED = ("step_us", "seconds", "path", "resumed_from", "threads")
+MEASURED = ("step_us", "seconds", "path", "resumed_from", "threads", "peak_rss_bytes")
 
 MLP_DATA = ["--data", "x=randn:1000x10", "--data", "y=randn:1000x1"]
 IMAGE_DATA = ["--data", "x=randn:300x1x28x28", "--data", "y=randint:10:300"]
@@ -225,7 +225,7 @@ class JobTest(unittest.TestCase):
     @functools.lru_cache(None)
     def job(model, *flags):
         """The package of examples/<model>.mlir compiled with these flags."""
-        name = "-".join([model, *(flag.strip("-").replace("=", "").replace(",", "-") for flag in flags)]) + ".dgx"
+        name = "-".join([model, *(flag.strip("-").replace("=", "").replace(",", "-").replace("/", "-") for flag in flags)]) + ".dgx"
         path = os.path.join(JobTest._jobs(), name)
         command = [tool("dgc"), os.path.join(EXAMPLES, model + ".mlir"), *flags, "-o", path]
         run = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)

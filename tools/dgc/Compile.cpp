@@ -89,6 +89,28 @@ Status checkOutput(const std::string &path) {
   return Status::ok();
 }
 
+/// The processors of --target, each once.
+Result<std::vector<codegen::Target>> readTargets(const CompileOptions &options) {
+  std::vector<codegen::Target> targets;
+  for (const std::string &name : options.targets.empty() ? std::vector<std::string>{"native"} : options.targets) {
+    std::string error;
+    mlir::FailureOr<codegen::Target> target = codegen::Target::parse(name, error);
+    if (failed(target))
+      return Status::error(ErrorKind::usage, "{}", error);
+    for (const codegen::Target &other : targets)
+      if (other.cpu == target->cpu)
+        return Status::error(ErrorKind::usage,
+                             "--target {}: {} and {} are the same processor here, {}: give one of them",
+                             llvm::join(options.targets, ","), other.name, name, target->cpu);
+    targets.push_back(std::move(*target));
+  }
+  bool printsCode = options.emit == "linalg" || options.emit == "llvm" || options.emit == "asm";
+  if (printsCode && targets.size() > 1)
+    return Status::error(ErrorKind::usage, "--emit {} prints the code of one processor: give one --target, found {}",
+                         options.emit, llvm::join(options.targets, ","));
+  return targets;
+}
+
 /// A model may hold graphs for other purposes.
 void keepOnly(mlir::ModuleOp module, ir::GraphOp wanted) {
   for (auto graph : llvm::make_early_inc_range(module.getOps<ir::GraphOp>()))
@@ -146,10 +168,9 @@ int compile(const CompileOptions &given) {
   Result<BatchPlan> batch = planBatch(options, *mesh);
   if (!batch)
     return report(batch.status());
-  std::string targetError;
-  mlir::FailureOr<codegen::Target> target = codegen::Target::parse(options.target, targetError);
-  if (failed(target))
-    return report(Status::error(ErrorKind::usage, "{}", targetError));
+  Result<std::vector<codegen::Target>> targets = readTargets(options);
+  if (!targets)
+    return report(targets.status());
   const llvm::StringRef precision = options.precision;
   if (!precision.empty() && precision != "auto" && precision != "f32" && precision != "bf16" && precision != "f16")
     return report(
@@ -246,7 +267,7 @@ int compile(const CompileOptions &given) {
     return 0;
   }
   JobPlan job;
-  if (int code = planJob(*module, options, {model, optimizer, *isTraining, *target}, job); code != 0)
+  if (int code = planJob(*module, options, {model, optimizer, *isTraining, *targets}, job); code != 0)
     return code;
   if (options.emit == "dg") {
     job.module->print(llvm::outs());
@@ -278,26 +299,29 @@ int compile(const CompileOptions &given) {
   std::string phaseText = options.savePhases ? job.phases.toJson() : "";
   if (options.savePhases)
     entries.push_back(package::PackageEntry::ofText("phases.json", phaseText));
-  objects.reserve(job.kernels.size());
-  for (auto &[program, own] : job.kernels) {
+  objects.reserve(job.kernels->objects().size());
+  for (auto &[program, target, kernels] : job.kernels->objects()) {
     if (!options.emit.empty()) {
-      mlir::LogicalResult emitted = options.emit == "linalg" ? own->emitLinalg(llvm::outs())
-                                    : options.emit == "llvm" ? own->emitLlvmIr(llvm::outs())
-                                                             : own->emitAsm(llvm::outs());
+      mlir::LogicalResult emitted = options.emit == "linalg" ? kernels.emitLinalg(llvm::outs())
+                                    : options.emit == "llvm" ? kernels.emitLlvmIr(llvm::outs())
+                                                             : kernels.emitAsm(llvm::outs());
       if (failed(emitted))
         return report(Status::error(ErrorKind::runFailed, "code of program {} cannot be printed", program));
       continue;
     }
-    mlir::FailureOr<std::string> object = own->emitObject();
+    mlir::FailureOr<std::string> object = kernels.emitObject();
     if (failed(object))
       return report(Status::error(ErrorKind::runFailed, "code of program {} cannot be generated", program));
     objects.push_back(std::move(*object));
-    entries.push_back(package::PackageEntry::ofText(program + "." + target->cpu + ".so", objects.back()));
+    entries.push_back(package::PackageEntry::ofText(program + "." + target.cpu + ".so", objects.back()));
   }
   if (!options.emit.empty())
     return 0;
-  std::string features = llvm::join(target->requiredFeatures(), ",");
-  entries.push_back(package::PackageEntry::ofText("target." + target->cpu + ".txt", features));
+  std::vector<std::string> needs;
+  for (const codegen::Target &target : *targets)
+    needs.push_back(llvm::join(target.requiredFeatures(), ","));
+  for (auto [target, features] : llvm::zip_equal(*targets, needs))
+    entries.push_back(package::PackageEntry::ofText("target." + target.cpu + ".txt", features));
   Result<std::string> initial = weights.pack(job.literals);
   if (!initial)
     return report(initial.status());

@@ -28,7 +28,7 @@ struct CompileOptions {
   int64_t microbatches = 0; ///< 0: 1 without a pipeline, else 2 for each stage where the batch allows
   std::string schedule;     ///< empty: 1f1b, or searched
   int64_t accumulate = 1;
-  std::string target = "native";
+  std::vector<std::string> targets;   ///< none: native
   uint64_t memoryBytes = 0;           ///< per device; 0: no limit
   int64_t ranks = 0;                  ///< a plan is searched for so many; 0: the mesh's, or the cluster's devices
   std::string cluster;                ///< preset or file; empty: this host

@@ -105,8 +105,13 @@ int main(int argc, char **argv) {
                    "type in which data ranks sum gradients: low (that of --precision, half the bytes) or f32\n"
                    "(default: low)")
       ->check(CLI::IsMember({"low", "f32"}));
-  split->add_option("--target", options.target,
-                    "processor: native, x86-64-v3, x86-64-v4, sapphirerapids (default: native)");
+  split
+      ->add_option("--target", options.targets,
+                   "processor: native, x86-64-v3, x86-64-v4, sapphirerapids (default: native); several (a,b): the\n"
+                   "job holds an object for each, and its ranks take the best that all of them can run")
+      ->delimiter(',')
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   split
       ->add_option("--memory", options.memoryBytes, "bytes on each device, as 4GiB; a plan that needs more is an error")
       ->transform(CLI::AsSizeValue(false));

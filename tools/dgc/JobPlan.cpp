@@ -150,15 +150,8 @@ int split(mlir::ModuleOp module, const CompileOptions &options, const StepSource
   planOptions.batch = batch->samples;
   planOptions.microbatches = uint32_t(batch->microbatches);
   std::vector<plan::ChunkRole> roles;
-  mlir::FailureOr<plan::Plan> plan = codegen::buildPlan(
-      *job.module, planOptions,
-      [&](llvm::StringRef program) -> codegen::KernelModule & {
-        auto &own = job.kernels[program.str()];
-        if (!own)
-          own = std::make_unique<codegen::KernelModule>(*module.getContext(), source.target);
-        return *own;
-      },
-      job.literals, roles);
+  job.kernels = std::make_unique<codegen::KernelSet>(*module.getContext(), source.targets);
+  mlir::FailureOr<plan::Plan> plan = codegen::buildPlan(*job.module, planOptions, *job.kernels, job.literals, roles);
   if (failed(plan))
     return exitBadInput;
   job.plan = std::move(*plan);

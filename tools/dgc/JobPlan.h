@@ -10,7 +10,6 @@
 
 #include "mlir/IR/OwningOpRef.h"
 
-#include <map>
 #include <memory>
 
 namespace dg::tools {
@@ -28,14 +27,14 @@ struct StepSource {
   plan::Model model;
   std::string optimizer;
   bool isTraining = true;
-  codegen::Target target;
+  std::vector<codegen::Target> targets;
 };
 
 struct JobPlan {
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< split
   plan::Plan plan;                          ///< without prediction
   std::vector<codegen::LiteralTensor> literals;
-  std::map<std::string, std::unique_ptr<codegen::KernelModule>> kernels; ///< by program
+  std::unique_ptr<codegen::KernelSet> kernels;
   PhaseLog phases;
   partitioner::Cluster cluster;
   std::string explanation; ///< of a searched plan, for dgviz

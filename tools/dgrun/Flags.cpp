@@ -30,6 +30,10 @@ static void addWhere(CLI::App &app, Flags &flags) {
       ->check(finiteNumber(false));
   app.add_option("--threads", flags.threads, "threads per rank; default: the host's cores divided among its ranks")
       ->check(wholeNumber(1, maxThreads));
+  app.add_option(
+      "--target", flags.target,
+      "which of the targets that the package was compiled for (dgc --target a,b) the kernels are of; default: "
+      "the best that all ranks can run");
   app.add_flag("--dry-run", flags.dryRun,
                "run nothing: see whether all ranks reach each other, and print by which transport and address");
   app.add_option("--timeout", flags.timeoutSeconds, "seconds that a rank waits for another; default: 30")

@@ -26,7 +26,7 @@ struct Flags {
   bool probe = false;
   double timeoutSeconds = 30, rendezvousSeconds = 300;
   std::optional<int64_t> nodes, nodeRank;
-  std::string rendezvous;
+  std::string rendezvous, target;
 };
 
 /// Fills `flags`. Returns nothing to go on, or the exit code to leave with (0 after --help and --version, 2 on a

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // dgrun: flags, then the libraries. It never compiles and never interprets ops.
+#include "runtime/session/MemoryUse.h"
 #include "tools/dgrun/Flags.h"
 #include "tools/dgrun/Prepare.h"
 #include "tools/dgrun/Probe.h"
@@ -23,6 +24,7 @@ static int fail(const dgrun::Flags &flags, const Status &status) {
 }
 
 int main(int argc, char **argv) {
+  uint64_t residentBytes = session::residentBytes();
   dgrun::Flags flags;
   if (auto code = dgrun::parseFlags(argc, argv, flags))
     return *code;
@@ -33,7 +35,7 @@ int main(int argc, char **argv) {
     std::fputs(cluster->c_str(), stdout);
     return 0;
   }
-  auto job = session::Job::open(flags.job);
+  auto job = session::Job::open(flags.job, flags.target);
   if (!job)
     return fail(flags, job.status());
   auto where = dgrun::findWhere(flags, (*job)->plan());
@@ -42,6 +44,7 @@ int main(int argc, char **argv) {
   auto assignment = dgrun::prepare(flags, **job, where->ranksOnHost);
   if (!assignment)
     return fail(flags, assignment.status());
+  assignment->residentBytes = residentBytes;
   const plan::Plan &plan = (*job)->plan();
   LaunchOptions options;
   options.numRanks = plan.mesh.numRanks();

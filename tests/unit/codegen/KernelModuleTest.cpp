@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves that equal ops share a kernel, that ops without one and types without one are refused with a message, that
-// every form of the code can be printed, and that linking leaves no file behind.
+// Proves that equal ops share a kernel, also in several programs, that ops without one and types without one are
+// refused with a message, that every form of the code can be printed, and that linking leaves no file behind.
+#include "codegen/KernelSet.h"
 #include "tests/unit/codegen/KernelCases.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -28,6 +29,34 @@ TEST(KernelModule, EqualOpsShareAKernel) {
             symbolOf("dg.scale", {"8xf32"}, "factor = 2.0 : f64"));
   EXPECT_EQ(symbolOf("dg.accumulate", {"8xf32"}, "accumulator = \"a\""),
             symbolOf("dg.accumulate", {"8xf32"}, "accumulator = \"b\""));
+}
+
+TEST(KernelSet, OneKernelForAllProgramsOfATarget) {
+  KernelCases cases;
+  std::string error;
+  KernelSet set(cases.context, {*Target::parse("x86-64-v3", error), *Target::parse("x86-64-v4", error)});
+  auto product = [&] { return cases.make("dg.matmul", {"256x384xf32", "384x1024xf32"}, ""); };
+  FailureOr<KernelSpec> first = set.addKernel("train", product()), second = set.addKernel("eval", product());
+  ASSERT_TRUE(succeeded(first) && succeeded(second));
+  EXPECT_EQ(first->symbol, second->symbol);
+  EXPECT_EQ(set.objects().size(), 2u);
+  ASSERT_TRUE(succeeded(set.addKernel("eval", cases.make("dg.relu", {"64x20xf32"}, ""))));
+  std::string objects;
+  for (auto &[program, target, kernels] : set.objects()) {
+    objects += program + " " + target.name + " " + std::to_string(kernels.size()) + ", ";
+    // The grid of a target is in its object, that of the first one also in the plan.
+    if (program != "train")
+      continue;
+    std::string text, grid = "constant i32 ";
+    llvm::raw_string_ostream stream(text);
+    ASSERT_TRUE(succeeded(kernels.emitLlvmIr(stream)));
+    size_t at = text.find(grid, text.find("@" + first->symbol + "_tiles = "));
+    ASSERT_NE(at, std::string::npos);
+    EXPECT_EQ(std::stoul(text.substr(at + grid.size())), kernels.find(product())->tiles);
+    if (target.name == "x86-64-v3")
+      EXPECT_EQ(kernels.find(product())->tiles, first->tiles);
+  }
+  EXPECT_EQ(objects, "train x86-64-v3 1, train x86-64-v4 1, eval x86-64-v3 1, eval x86-64-v4 1, ");
 }
 
 TEST(KernelModule, RefusesWithAMessage) {

@@ -34,6 +34,8 @@ TEST(ObjectLibraryTest, kernelFromMemoryRuns) {
   EXPECT_EQ(output[0], 2.5f);
   EXPECT_EQ(output[1], 3.5f);
   EXPECT_EQ((*library)->find("subtract_one"), nullptr);
+  EXPECT_EQ((*library)->tilesOf("add_one"), 3u);
+  EXPECT_EQ((*library)->tilesOf("subtract_one"), std::nullopt);
 }
 
 TEST(ObjectLibraryTest, twoObjectsAreTwoObjects) {
