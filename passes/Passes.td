@@ -146,6 +146,12 @@ def SplitShards : Pass<"dg-split-shards", "mlir::ModuleOp"> {
                  Option<"zero", "zero", "int64_t", "0", "From 2 on gradients are cut over data as soon as they are made">];
 }
 
+def Rematerialize : Pass<"dg-rematerialize", "mlir::ModuleOp"> {
+  let summary = "Runs forward ops again in the backward pass, cheapest for each byte first, until so many bytes less are live at once";
+  let options = [ListOption<"saved", "saved", "int64_t", "Bytes by which the peak of each part of the model shall fall; none: nothing is done">,
+                 Option<"flopsPerByte", "flops-per-byte", "double", "10.0", "Operations in the time of moving a byte, where an op is compared with another">];
+}
+
 def MarkWeightGradients : Pass<"dg-mark-weight-gradients", "mlir::ModuleOp"> {
   let summary = "Marks backward ops that only an update waits for, so that --dg-split-stages gives them chunks of their own";
 }

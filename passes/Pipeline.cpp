@@ -104,6 +104,14 @@ void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options)
   shards.mesh = options.mesh;
   shards.zero = options.zero;
   manager.addPass(createSplitShards(shards));
+  // With the types of one rank, so that bytes are its own, and collectives in sight, which do not run twice; before
+  // chunks are cut, so that what is made again is not handed over.
+  if (!options.savedBytes.empty()) {
+    RematerializeOptions again;
+    again.saved = options.savedBytes;
+    again.flopsPerByte = options.flopsPerByte;
+    manager.addPass(createRematerialize(again));
+  }
   // After the collectives of the gradients were inserted, which wait with them.
   if (options.splitsBackward)
     manager.addPass(createMarkWeightGradients());

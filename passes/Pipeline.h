@@ -29,6 +29,8 @@ struct PipelineOptions {
   int64_t growthInterval = 0;                  ///< steps after which it is doubled; 0: AddOptimizer's default
   bool reducesWide = false;                    ///< gradients are summed over data ranks in f32
   bool isTraining = true;
+  std::vector<int64_t> savedBytes; ///< by which the peak of each part shall fall, see Rematerialize; empty: none
+  double flopsPerByte = 10;        ///< of the device
 };
 
 /// From a model as it was written to a whole graph with gradients and updates: what the search for a plan looks at.

@@ -20,6 +20,8 @@ constexpr int exitBadInput = 65;
 constexpr int64_t maxMicrobatches = 65536;
 /// Searches with less and less memory before a job is given up.
 constexpr int maxSearches = 8;
+/// Rounds in which more and more of the forward pass runs again.
+constexpr int maxRecomputeRounds = 6;
 
 int report(const Status &status) {
   llvm::errs() << "dgc: error: " << status.message() << "\n";
@@ -35,14 +37,17 @@ std::pair<uint32_t, uint64_t> largestArena(const plan::Plan &plan) {
   return largest;
 }
 
-Status checkMemory(const plan::Plan &plan, uint64_t limit) {
+/// `whole` is what the largest stage needs when nothing is computed twice.
+Status checkMemory(const plan::Plan &plan, uint64_t limit, uint64_t whole) {
   auto [stage, bytes] = largestArena(plan);
   if (limit == 0 || bytes <= limit)
     return Status::ok();
+  std::string again =
+      bytes < whole ? fmt::format(" (and {} without computing values of the forward pass again)", whole) : "";
   return Status::error(ErrorKind::usage,
-                       "stage {} needs {} bytes on each device, {} more than --memory {}: cut it over more stages or "
+                       "stage {} needs {} bytes on each device{}, {} more than --memory {}: cut it over more stages or "
                        "a tensor axis, or use more --microbatches",
-                       stage, bytes, bytes - limit, limit);
+                       stage, bytes, again, bytes - limit, limit);
 }
 
 /// A search's cut as AssignStages takes it: the stage of every op, in the order of the program.
@@ -161,6 +166,41 @@ int split(mlir::ModuleOp module, const CompileOptions &options, const StepSource
   return 0;
 }
 
+/// Splits as the flags say; where a stage needs more than `--memory`, values of the forward pass are made again in the
+/// backward pass, cheapest for each byte first. What that saves is an estimate: what it lacks is asked for once more.
+int splitToFit(mlir::ModuleOp module, const CompileOptions &options, const StepSource &source, JobPlan &job) {
+  if (int code = split(module, options, source, {}, job); code != 0)
+    return code;
+  const uint64_t limit = options.memoryBytes, whole = largestArena(job.plan).second;
+  if (limit == 0 || whole <= limit)
+    return 0;
+  const uint32_t numStages = job.plan.numStages();
+  const partitioner::ScheduleForm form =
+      *partitioner::parseSchedule(options.schedule.empty() ? "1f1b" : options.schedule);
+  const partitioner::Device device = job.cluster.device;
+  passes::PipelineOptions pipeline;
+  pipeline.flopsPerByte = device.flopsPerSecond.at(plan::DType::f32) * device.efficiency / device.memoryBytesPerSecond;
+  pipeline.savedBytes.resize(size_t(numStages * form.chunksPerStage));
+  for (int round = 0; source.isTraining && round < maxRecomputeRounds; ++round) {
+    const uint64_t before = largestArena(job.plan).second;
+    for (uint32_t part = 0; part < pipeline.savedBytes.size(); ++part)
+      if (uint64_t bytes = job.plan.memory[partitioner::stageOfChunk(part, numStages, form.isFolded)].arenaBytes;
+          bytes > limit)
+        pipeline.savedBytes[part] += (int64_t(bytes - limit) + form.chunksPerStage - 1) / form.chunksPerStage;
+    JobPlan next;
+    if (int code = split(module, options, source, pipeline, next); code != 0)
+      return code;
+    const uint64_t after = largestArena(next.plan).second;
+    if (after < before)
+      job = std::move(next);
+    if (after <= limit || after >= before)
+      break;
+  }
+  if (Status status = checkMemory(job.plan, limit, whole); !status)
+    return report(status);
+  return 0;
+}
+
 /// Searches and splits until the arena fits. The bytes of a search are an estimate: where it is too low for the plan
 /// that was found, the next search gets so much less memory that this plan is out.
 int searchJob(mlir::ModuleOp module, const CompileOptions &given, const StepSource &source, JobPlan &job) {
@@ -233,11 +273,9 @@ Result<BatchPlan> planBatch(const CompileOptions &options, const plan::Mesh &mes
 int planJob(mlir::ModuleOp module, const CompileOptions &options, const StepSource &source, JobPlan &job) {
   if (wantsPlanning(options))
     return searchJob(module, options, source, job);
-  if (int code = split(module, options, source, {}, job); code != 0)
+  if (int code = splitToFit(module, options, source, job); code != 0)
     return code;
   job.plan.search.stopped = "given by hand";
-  if (Status status = checkMemory(job.plan, options.memoryBytes); !status)
-    return report(status);
   return 0;
 }
 

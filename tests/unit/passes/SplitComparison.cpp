@@ -161,6 +161,8 @@ std::pair<OwningOpRef<ModuleOp>, std::string> splitModel(ModuleOp model, const T
   options.precision = split.precision;
   options.reducesWide = split.reducesWide;
   options.lossScale = split.lossScale;
+  if (Result<plan::Mesh> mesh = parseMesh(split.mesh); mesh && split.savedBytes > 0)
+    options.savedBytes.assign(size_t(mesh->sizeOf("pipe") * split.chunksPerStage), split.savedBytes);
   OwningOpRef<ModuleOp> module = model.clone();
   PassManager manager(model.getContext());
   buildPipeline(manager, options);

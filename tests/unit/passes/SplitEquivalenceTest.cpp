@@ -85,6 +85,18 @@ TEST(SplitEquivalence, SeveralPartsToAStageAndBackwardInTwo) {
   expectEqualOnMeshes(gptCase(4), {"data=2,pipe=2"}, {2}, {.zero = 3, .chunksPerStage = 2, .splitsBackward = true});
 }
 
+TEST(SplitEquivalence, ValuesComputedAgain) {
+  // As little as saves anything, and whatever can be.
+  for (int64_t bytes : {int64_t(2048), int64_t(1) << 40}) {
+    SCOPED_TRACE(std::to_string(bytes) + " bytes less");
+    expectEqualOnMeshes(gptCase(4), allMeshes(), {1, 2}, {.savedBytes = bytes});
+    expectEqualOnMeshes(lenetCase(2), {"", "data=2", "pipe=2"}, {1, 2}, {.savedBytes = bytes});
+    expectEqualToOneRank(resnetCase(2), {"data=2", "pipe=2"}, {1}, {.savedBytes = bytes});
+    expectEqualOnMeshes(gptCase(4), {"data=2,pipe=2"}, {2},
+                        {.zero = 3, .chunksPerStage = 2, .splitsBackward = true, .savedBytes = bytes});
+  }
+}
+
 TEST(SplitEquivalence, Inference) {
   // The last product is a sum over tensor that no bias follows: it must not wait for the end of the step.
   constexpr const char *text = R"(
