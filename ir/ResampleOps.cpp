@@ -9,6 +9,8 @@
 #include "ir/ShardingRules.h"
 #include "ir/TypeInference.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -317,20 +319,24 @@ LogicalResult Col2ImOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
     return success();
   auto input = tensorOf(op.getInput());
   size_t numDims = op.getImage().size();
+  constexpr int64_t most = 1 << 30; // two of them can be multiplied
   auto isWrong = [&](std::optional<ArrayRef<int64_t>> numbers, int64_t least) {
-    return numbers && (numbers->size() != numDims || llvm::any_of(*numbers, [&](int64_t n) { return n < least; }));
+    return numbers &&
+           (numbers->size() != numDims || llvm::any_of(*numbers, [&](int64_t n) { return n < least || n > most; }));
   };
   if (isWrong(op.getImage(), 1) || isWrong(op.getKernel(), 1) || isWrong(op.getStrides(), 1) ||
       isWrong(op.getDilations(), 1) || isWrong(op.getLow(), 0) || isWrong(op.getHigh(), 0))
     return reject<Col2ImOp>(location, "has an image of ", numDims,
-                            " dimensions, expected as many numbers, none too small, in kernel, strides, dilations, "
-                            "low and high");
+                            " dimensions, expected as many numbers, none too small or above 2^30, in kernel, strides, "
+                            "dilations, low and high");
   int64_t positions = 1, taps = 1;
+  bool isCounted = true;
   for (const PatchDim &dim : patchDims(op)) {
-    positions *= dim.image + dim.low + dim.high > dim.dilation * (dim.kernel - 1) ? dim.positions() : 0;
-    taps *= dim.kernel;
+    int64_t own = dim.image + dim.low + dim.high > dim.dilation * (dim.kernel - 1) ? dim.positions() : 0;
+    isCounted =
+        isCounted && !llvm::MulOverflow(positions, own, positions) && !llvm::MulOverflow(taps, dim.kernel, taps);
   }
-  bool fits = input.getRank() == 3 && !input.isDynamicDim(1) && input.getDimSize(1) % taps == 0 &&
+  bool fits = isCounted && input.getRank() == 3 && !input.isDynamicDim(1) && input.getDimSize(1) % taps == 0 &&
               mayBeEqual(input.getDimSize(2), positions);
   if (!fits)
     return reject<Col2ImOp>(location, "has patches ", input, ", expected [n, c · ", taps, ", ", positions, "]");

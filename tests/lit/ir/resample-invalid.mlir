@@ -82,7 +82,7 @@ dg.graph @forward(%x: tensor<4x5xf32>) {
 // -----
 
 dg.graph @forward(%x: tensor<1x4x9xf32>) {
-  // expected-error@+1 {{'dg.col2im' op has an image of 2 dimensions, expected as many numbers, none too small, in kernel, strides, dilations, low and high}}
+  // expected-error@+1 {{'dg.col2im' op has an image of 2 dimensions, expected as many numbers, none too small or above 2^30, in kernel, strides, dilations, low and high}}
   %y = dg.col2im %x {image = array<i64: 4, 4>, kernel = array<i64: 2>}
   dg.return %y
 }
@@ -92,5 +92,21 @@ dg.graph @forward(%x: tensor<1x4x9xf32>) {
 dg.graph @forward(%x: tensor<1x4x8xf32>) {
   // expected-error@+1 {{'dg.col2im' op has patches 'tensor<1x4x8xf32>', expected [n, c · 4, 9]}}
   %y = dg.col2im %x {image = array<i64: 4, 4>, kernel = array<i64: 2, 2>}
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<1x4x8xf32>) {
+  // expected-error@+1 {{'dg.col2im' op has an image of 2 dimensions, expected as many numbers, none too small or above 2^30}}
+  %y = dg.col2im %x {image = array<i64: 9223372036854775806, 4>, kernel = array<i64: 2, 2>}
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<1x4x8xf32>) {
+  // expected-error@+1 {{'dg.col2im' op has patches 'tensor<1x4x8xf32>'}}
+  %y = dg.col2im %x {image = array<i64: 1073741824, 1073741824, 1073741824>, kernel = array<i64: 1, 1, 1>}
   dg.return %y
 }
