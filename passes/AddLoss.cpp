@@ -79,9 +79,9 @@ private:
         return isKnown && !attribute.empty() &&
                succeeded(name.verifyInherentAttrs(attribute, [&] { return graph.emitOpError(); }));
       };
-      if (!fits(asWhole) && !fits(asNumber))
-        return graph.emitOpError() << "cannot have the loss '" << loss << "': found '" << part << "', expected "
-                                   << knownFlags(name);
+      if (attributes.get(flag) || (!fits(asWhole) && !fits(asNumber)))
+        return graph.emitOpError() << "cannot have the loss '" << loss << "': found '" << part << "'"
+                                   << (attributes.get(flag) ? " as well" : "") << ", expected " << knownFlags(name);
       attributes.append(fits(asWhole) ? asWhole : asNumber);
     }
     return attributes;

@@ -4,9 +4,11 @@
 // RUN: not dg-opt %s --split-input-file --dg-deduce-types=batch=4 '--dg-add-loss=loss=cross_entropy:smoothing=1' 2>&1 | FileCheck %s --check-prefix=FLAG
 // RUN: not dg-opt %s --split-input-file --dg-deduce-types=batch=4 '--dg-add-loss=loss=cross_entropy:ignore_index=0.5' 2>&1 | FileCheck %s --check-prefix=NUMBER
 // RUN: not dg-opt %s --split-input-file --dg-deduce-types=batch=4 '--dg-add-loss=loss=mse:delta=1' 2>&1 | FileCheck %s --check-prefix=ALONE
+// RUN: not dg-opt %s --split-input-file --dg-deduce-types=batch=4 '--dg-add-loss=loss=cross_entropy:ignore_index=1,ignore_index=2' 2>&1 | FileCheck %s --check-prefix=TWICE
 
 // FLAG: cannot have the loss 'cross_entropy:smoothing=1': found 'smoothing=1', expected ignore_index=NUMBER, label_smoothing=NUMBER
 // NUMBER: cannot have the loss 'cross_entropy:ignore_index=0.5': found 'ignore_index=0.5', expected ignore_index=NUMBER, label_smoothing=NUMBER
+// TWICE: found 'ignore_index=2' as well, expected ignore_index=NUMBER, label_smoothing=NUMBER
 // ALONE: cannot have the loss 'mse:delta=1': found 'delta=1', expected mse alone
 // UNKNOWN: cannot have the loss 'hinge', expected one of: {{.*}}cross_entropy{{.*}}mse
 // TAKEN: has an input 'y' already, which --loss would add for the targets
