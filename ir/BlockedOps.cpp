@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution of images with blocked channels: types, cost, evaluation.
 #include "ir/BlockedOps.h"
+#include "ir/ControlBodies.h"
 #include "ir/FusedBody.h"
 #include "ir/GraphOps.h"
 #include "ir/TypeInference.h"
@@ -96,15 +97,16 @@ LogicalResult BlockedConvOp::evaluate(ArrayRef<HostTensor> operands, MutableArra
                     int64_t tap = ((o * blocks + b) * weight.shape[2] + y) * weight.shape[3] + x;
                     sums.data[at] += input.data[from] * weight.data[(tap * perBlock + c) * blockSize + lane];
                   }
-  SmallVector<HostTensor> arguments{sums}, elements(1);
+  SmallVector<HostTensor> arguments{sums};
   arguments.append(operands.begin() + 2, operands.end());
-  if (failed(evaluateBody(getBody(), arguments, elements, scalars)))
+  auto elements = evaluateBody(getBody(), arguments, scalars);
+  if (failed(elements))
     return failure();
   int64_t frameRows = getFrame()[0], frameColumns = getFrame()[1], rowSize = sums.shape[3] * blockSize;
   int64_t framedHeight = sums.shape[2] + 2 * frameRows, framedWidth = (sums.shape[3] + 2 * frameColumns) * blockSize;
   for (int64_t image = 0; image < sums.shape[0] * sums.shape[1]; ++image)
     for (int64_t row = 0; row < sums.shape[2]; ++row)
-      std::copy_n(elements[0].data.begin() + (image * sums.shape[2] + row) * rowSize, rowSize,
+      std::copy_n((*elements)[0].data.begin() + (image * sums.shape[2] + row) * rowSize, rowSize,
                   results[0].data.begin() + (image * framedHeight + row + frameRows) * framedWidth +
                       frameColumns * blockSize);
   return success();

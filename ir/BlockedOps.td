@@ -21,7 +21,7 @@ def DG_BlockedConvOp
       DefaultValuedAttr<DenseI64ArrayAttr, "{0, 0}">:$frame, OptionalAttr<DG_PlaceAttr>:$place);
   let results = (outs DG_Tensor:$result);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$input `,` $weight (`,` $extras^)? attr-dict `:` functional-type(operands, results) $body";
+  let assemblyFormat = "$input `,` $weight (`,` $extras^)? attr-dict `:` functional-type(operands, results) custom<Isolated>($body)";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     static constexpr int64_t blockSize = 16;

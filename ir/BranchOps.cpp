@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// dg.if and dg.while: text form, types, evaluation, gradient of the former.
+// dg.if and dg.while: types, evaluation, gradient of the former.
 #include "ir/ControlBodies.h"
 #include "ir/ControlSharding.h"
+#include "ir/ControlText.h"
 #include "ir/GradientBuilding.h"
 #include "ir/TypeInference.h"
 
@@ -13,105 +14,18 @@ using Gradients = FailureOr<SmallVector<Value>>;
 
 //===- Text ------------------------------------------------------------------------------------------------------===//
 
-namespace {
-/// `%c carry(%a = %x) with(%b = %y) [attributes {…}] [: (types) -> types]`, up to the first region.
-struct Header {
-  SmallVector<OpAsmParser::Argument> arguments;
-  size_t numCarried = 0;
-};
-} // namespace
+static constexpr OperandGroup ifGroups[] = {{"with", ""}};
+static constexpr OperandGroup whileGroups[] = {{"carry", "num_carried"}, {"with", ""}};
+static constexpr ControlForm ifForm = {/*hasCondition=*/true, /*numBodies=*/2, ifGroups};
+static constexpr ControlForm whileForm = {/*hasCondition=*/true, /*numBodies=*/1, whileGroups};
 
-static FailureOr<Header> parseHeader(OpAsmParser &parser, OperationState &state, bool mayCarry) {
-  Header header;
-  OpAsmParser::UnresolvedOperand condition;
-  SmallVector<OpAsmParser::UnresolvedOperand> operands;
-  SMLoc start = parser.getCurrentLocation();
-  if (parser.parseOperand(condition))
-    return failure();
-  if (mayCarry && succeeded(parser.parseOptionalKeyword("carry")) &&
-      parser.parseAssignmentList(header.arguments, operands))
-    return failure();
-  header.numCarried = operands.size();
-  if (succeeded(parser.parseOptionalKeyword("with")) && parser.parseAssignmentList(header.arguments, operands))
-    return failure();
-  if (parser.parseOptionalAttrDictWithKeyword(state.attributes))
-    return failure();
-  operands.insert(operands.begin(), condition);
-  Type any = AnyType::get(parser.getContext());
-  SmallVector<Type> operandTypes(operands.size(), any), resultTypes(parser.getNumResults(), any);
-  if (succeeded(parser.parseOptionalColon())) {
-    FunctionType types;
-    if (parser.parseType(types))
-      return failure();
-    operandTypes.assign(types.getInputs().begin(), types.getInputs().end());
-    resultTypes.assign(types.getResults().begin(), types.getResults().end());
-  }
-  if (parser.resolveOperands(operands, operandTypes, start, state.operands))
-    return failure();
-  state.addTypes(resultTypes);
-  for (auto [argument, type] : llvm::zip_equal(header.arguments, ArrayRef(operandTypes).drop_front()))
-    argument.type = type;
-  return header;
-}
-
-static ParseResult parseBody(OpAsmParser &parser, OperationState &state, const Header &header) {
-  Region *body = state.addRegion();
-  if (parser.parseRegion(*body, header.arguments))
-    return failure();
-  if (body->empty())
-    body->emplaceBlock();
-  return success();
-}
-
-static void printHeader(OpAsmPrinter &printer, Operation *op, unsigned numCarried) {
-  printer << ' ' << op->getOperand(0);
-  Region &body = op->getRegion(0);
-  unsigned next = 0;
-  auto printGroup = [&](StringRef name, unsigned count) {
-    if (count == 0)
-      return;
-    printer << ' ' << name << '(';
-    for (unsigned i = 0; i < count; ++i, ++next)
-      printer << (i ? ", " : "") << body.getArgument(next) << " = " << op->getOperand(next + 1);
-    printer << ')';
-  };
-  printGroup("carry", numCarried);
-  printGroup("with", op->getNumOperands() - 1 - numCarried);
-  printer.printOptionalAttrDictWithKeyword(op->getAttrs(), {"num_carried"});
-  if (llvm::none_of(op->getOperandTypes(), isAny) && llvm::none_of(op->getResultTypes(), isAny)) {
-    printer << " : ";
-    printer.printFunctionalType(op->getOperandTypes(), op->getResultTypes());
-  }
-  printer << ' ';
-}
-
-ParseResult IfOp::parse(OpAsmParser &parser, OperationState &state) {
-  FailureOr<Header> header = parseHeader(parser, state, /*mayCarry=*/false);
-  return failure(failed(header) || parseBody(parser, state, *header) || parser.parseKeyword("else") ||
-                 parseBody(parser, state, *header));
-}
-
-void IfOp::print(OpAsmPrinter &printer) {
-  printHeader(printer, *this, 0);
-  printer.printRegion(getThen(), /*printEntryBlockArgs=*/false);
-  printer << " else ";
-  // Both branches call what they see by the same names.
-  printer.shadowRegionArgs(getOtherwise(), getThen().getArguments());
-  printer.printRegion(getOtherwise(), /*printEntryBlockArgs=*/false);
-}
+ParseResult IfOp::parse(OpAsmParser &parser, OperationState &state) { return parseControl(parser, state, ifForm); }
+void IfOp::print(OpAsmPrinter &printer) { printControl(printer, *this, ifForm); }
 
 ParseResult WhileOp::parse(OpAsmParser &parser, OperationState &state) {
-  FailureOr<Header> header = parseHeader(parser, state, /*mayCarry=*/true);
-  if (failed(header))
-    return failure();
-  state.addAttribute("num_carried", parser.getBuilder().getI64IntegerAttr(int64_t(header->numCarried)));
-  return parseBody(parser, state, *header);
+  return parseControl(parser, state, whileForm);
 }
-
-void WhileOp::print(OpAsmPrinter &printer) {
-  printHeader(printer, *this, unsigned(getNumCarried()));
-  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
-}
+void WhileOp::print(OpAsmPrinter &printer) { printControl(printer, *this, whileForm); }
 
 //===- What both share -------------------------------------------------------------------------------------------===//
 
@@ -288,8 +202,11 @@ LogicalResult WhileOp::inferReturnTypes(MLIRContext *context, std::optional<Loca
   return success();
 }
 
-/// As often as it may run; once where nothing limits it.
-OpCost WhileOp::getCost() { return bodyCost(getBody(), getMaxTrips() ? double(*getMaxTrips()) : 1); }
+/// As often as it may run; once where nothing limits it, or a number that no loop is meant to reach.
+OpCost WhileOp::getCost() {
+  constexpr uint64_t mostMeant = 1 << 16;
+  return bodyCost(getBody(), getMaxTrips() && *getMaxTrips() <= mostMeant ? double(*getMaxTrips()) : 1);
+}
 
 LogicalResult WhileOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                 const RunScalars &scalars) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/ControlBodies.h"
+#include "ir/ElementTypes.h"
 #include "ir/ElementwiseOps.h"
 #include "ir/PartsGradient.h"
+#include "ir/TypeDeduction.h"
 #include "ir/TypeInference.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -16,20 +18,10 @@ LogicalResult deduceBody(Region &body, ArrayRef<Type> arguments) {
   for (auto [argument, type] : llvm::zip_equal(body.getArguments(), arguments))
     argument.setType(type);
   for (Operation &op : body.front()) {
-    auto inference = dyn_cast<InferTypeOpInterface>(op);
-    if (!inference) {
-      if (!isa<ReturnOp>(op))
-        return op.emitOpError(
-            "stands in a graph inside another, expected an op that computes; pass it in as an operand");
-      continue;
-    }
-    SmallVector<Type> types;
-    if (failed(inference.inferReturnTypes(op.getContext(), op.getLoc(), op.getOperands(),
-                                          op.getDiscardableAttrDictionary(), op.getPropertiesStorage(), op.getRegions(),
-                                          types)))
+    if (!isa<ReturnOp, InferTypeOpInterface>(op))
+      return op.emitOpError("stands in a graph inside another, expected an op that computes; pass it in as an operand");
+    if (failed(deduceResults(&op)))
       return failure();
-    for (auto [result, type] : llvm::zip_equal(op.getResults(), types))
-      result.setType(type);
   }
   return success();
 }
@@ -52,8 +44,10 @@ FailureOr<SmallVector<HostTensor>> evaluateBody(Region &body, ArrayRef<HostTenso
     }
     if (failed(cast<ReferenceOp>(op).evaluate(inputs, outputs, scalars)))
       return failure();
-    for (auto [result, output] : llvm::zip_equal(op.getResults(), outputs))
+    for (auto [result, output] : llvm::zip_equal(op.getResults(), outputs)) {
+      wrapIntegers(tensorOf(result), output);
       values[result] = std::move(output);
+    }
   }
   return failure();
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scan: text form, types, evaluation and gradients. dg.if and dg.while are in BranchOps.cpp; how all are cut over a
+// The scan: types, evaluation and gradients. dg.if and dg.while are in BranchOps.cpp; how all are cut over a
 // mesh is in ControlSharding.cpp.
 #include "ir/ControlBodies.h"
 #include "ir/ControlSharding.h"
+#include "ir/ControlText.h"
 #include "ir/GradientBuilding.h"
 #include "ir/GraphOps.h"
 #include "ir/TypeInference.h"
@@ -27,71 +28,12 @@ static RankedTensorType stackedType(Type type, int64_t trips) {
 
 //===- ScanOp: text and types ------------------------------------------------------------------------------------===//
 
-static constexpr StringRef groupNames[] = {"carry", "over", "with"};
+static constexpr OperandGroup scanGroups[] = {
+    {"carry", "num_carried"}, {"over", "num_scanned", /*isSliced=*/true}, {"with", ""}};
+static constexpr ControlForm scanForm = {/*hasCondition=*/false, /*numBodies=*/1, scanGroups};
 
-/// `carry(%h = %h0) over(%x = %xs) with(%w = %weight) [attributes {…}] [: (types) -> types] { … }`
-ParseResult ScanOp::parse(OpAsmParser &parser, OperationState &state) {
-  SmallVector<OpAsmParser::Argument> arguments;
-  SmallVector<OpAsmParser::UnresolvedOperand> operands;
-  SMLoc start = parser.getCurrentLocation();
-  size_t counts[3] = {};
-  for (auto [index, name] : llvm::enumerate(groupNames)) {
-    size_t before = operands.size();
-    if (succeeded(parser.parseOptionalKeyword(name)) && parser.parseAssignmentList(arguments, operands))
-      return failure();
-    counts[index] = operands.size() - before;
-  }
-  if (parser.parseOptionalAttrDictWithKeyword(state.attributes))
-    return failure();
-  Builder &builder = parser.getBuilder();
-  state.addAttribute("num_carried", builder.getI64IntegerAttr(int64_t(counts[0])));
-  state.addAttribute("num_scanned", builder.getI64IntegerAttr(int64_t(counts[1])));
-  Type any = AnyType::get(parser.getContext());
-  SmallVector<Type> operandTypes(operands.size(), any), resultTypes(parser.getNumResults(), any);
-  if (succeeded(parser.parseOptionalColon())) {
-    FunctionType types;
-    if (parser.parseType(types))
-      return failure();
-    operandTypes.assign(types.getInputs().begin(), types.getInputs().end());
-    resultTypes.assign(types.getResults().begin(), types.getResults().end());
-  }
-  if (operandTypes.size() != operands.size())
-    return parser.emitError(start) << operands.size() << " operands present, but expected " << operandTypes.size();
-  state.addTypes(resultTypes);
-  for (auto [index, argument] : llvm::enumerate(arguments)) {
-    bool isSlice = index >= counts[0] && index < counts[0] + counts[1];
-    auto tensor = dyn_cast<RankedTensorType>(operandTypes[index]);
-    argument.type = isSlice && tensor && tensor.getRank() > 0 ? Type(sliceType(tensor)) : operandTypes[index];
-  }
-  Region *body = state.addRegion();
-  if (parser.parseRegion(*body, arguments, /*enableNameShadowing=*/true)) // its names are its own: isolated from above
-    return failure();
-  if (body->empty())
-    body->emplaceBlock();
-  // Behind the body: where it defines a name that stood for an operand before, the parser replaces the operand.
-  return parser.resolveOperands(operands, operandTypes, start, state.operands);
-}
-
-void ScanOp::print(OpAsmPrinter &printer) {
-  unsigned next = 0;
-  unsigned counts[3] = {unsigned(getNumCarried()), unsigned(getNumScanned()), 0};
-  counts[2] = getNumOperands() - counts[0] - counts[1];
-  for (auto [name, count] : llvm::zip_equal(groupNames, counts)) {
-    if (count == 0)
-      continue;
-    printer << ' ' << name << '(';
-    for (unsigned i = 0; i < count; ++i, ++next)
-      printer << (i ? ", " : "") << getBody().getArgument(next) << " = " << getOperand(next);
-    printer << ')';
-  }
-  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"num_carried", "num_scanned"});
-  if (llvm::none_of(getOperandTypes(), isAny) && llvm::none_of(getResultTypes(), isAny)) {
-    printer << " : ";
-    printer.printFunctionalType(getOperandTypes(), getResultTypes());
-  }
-  printer << ' ';
-  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
-}
+ParseResult ScanOp::parse(OpAsmParser &parser, OperationState &state) { return parseControl(parser, state, scanForm); }
+void ScanOp::print(OpAsmPrinter &printer) { printControl(printer, *this, scanForm); }
 
 LogicalResult ScanOp::verify() {
   Block &block = getBody().front();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dialect, its attributes, and the text form that all ops share.
 #include "ir/Dialect.h"
+#include "ir/AttributeText.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -151,8 +152,7 @@ std::optional<Dialect::ParseOpHook> DGDialect::getParseOperationHook(StringRef) 
   return ParseOpHook(rejectUnknownOp);
 }
 
-/// An attribute that the op does not have, or of another type than the op's, would be dropped silently.
-static ParseResult checkAttributes(OpAsmParser &parser, OperationState &state, SMLoc location) {
+ParseResult dg::ir::checkAttributes(OpAsmParser &parser, OperationState &state, SMLoc location) {
   ArrayRef<StringAttr> known = state.name.getAttributeNames();
   for (NamedAttribute attribute : state.attributes) {
     if (llvm::is_contained(known, attribute.getName()) || attribute.getName().getValue().contains('.'))

@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The region of elementwise ops that a fused op has.
+// The text form of the region of elementwise ops that a fused op has: its names are its own, as it is isolated from
+// above.
 #pragma once
 
-#include "ir/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
 
 namespace dg::ir {
 
-/// Evaluates the elementwise ops of a region on the tensors of its arguments; the operands of its dg.return are the
-/// results.
-mlir::LogicalResult evaluateBody(mlir::Region &body, llvm::ArrayRef<HostTensor> operands,
-                                 llvm::MutableArrayRef<HostTensor> results, const RunScalars &scalars);
+inline mlir::ParseResult parseIsolated(mlir::OpAsmParser &parser, mlir::Region &body) {
+  if (parser.parseRegion(body, {}, /*enableNameShadowing=*/true))
+    return mlir::failure();
+  if (body.empty())
+    body.emplaceBlock();
+  return mlir::success();
+}
+
+inline void printIsolated(mlir::OpAsmPrinter &printer, mlir::Operation *, mlir::Region &body) {
+  printer.printRegion(body);
+}
 
 } // namespace dg::ir

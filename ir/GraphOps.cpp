@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs, parameters and constants: text form, verification, and the parts of the op contract they have.
 #include "ir/GraphOps.h"
+#include "ir/ControlBodies.h"
 #include "ir/ElementTypes.h"
 #include "ir/FusedBody.h"
 #include "ir/LiteralOps.h"
@@ -229,37 +230,13 @@ LogicalResult ConstantOp::evaluate(ArrayRef<HostTensor>, MutableArrayRef<HostTen
 
 //===- FusedOp ---------------------------------------------------------------------------------------------------===//
 
-LogicalResult evaluateBody(Region &body, ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                           const RunScalars &scalars) {
-  llvm::DenseMap<Value, HostTensor> values;
-  for (auto [argument, operand] : llvm::zip(body.getArguments(), operands))
-    values[argument] = operand;
-  for (Operation &op : body.front()) {
-    SmallVector<HostTensor> inputs, outputs;
-    for (Value operand : op.getOperands())
-      inputs.push_back(values.lookup(operand));
-    if (isa<ReturnOp>(op)) {
-      std::move(inputs.begin(), inputs.end(), results.begin());
-      break;
-    }
-    for (Value result : op.getResults()) {
-      HostTensor output{tensorOf(result).getShape().vec(), {}};
-      output.data.resize(output.numElements());
-      outputs.push_back(std::move(output));
-    }
-    if (failed(cast<ReferenceOp>(op).evaluate(inputs, outputs, scalars)))
-      return failure();
-    for (auto [result, output] : llvm::zip(op.getResults(), outputs)) {
-      wrapIntegers(tensorOf(result), output);
-      values[result] = std::move(output);
-    }
-  }
-  return success();
-}
-
 LogicalResult FusedOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                 const RunScalars &scalars) {
-  return evaluateBody(getBody(), operands, results, scalars);
+  auto returned = evaluateBody(getBody(), operands, scalars);
+  if (failed(returned))
+    return failure();
+  std::move(returned->begin(), returned->end(), results.begin());
+  return success();
 }
 
 //===- Definitions -----------------------------------------------------------------------------------------------===//

@@ -93,7 +93,7 @@ def DG_FusedOp : Op<DG_Dialect, "fused", [Pure, SingleBlock, NoTerminator, Isola
   let arguments = (ins Variadic<DG_Tensor>:$inputs, OptionalAttr<DG_PlaceAttr>:$place);
   let results = (outs Variadic<DG_Tensor>:$outputs);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$inputs attr-dict `:` functional-type($inputs, $outputs) $body";
+  let assemblyFormat = "$inputs attr-dict `:` functional-type($inputs, $outputs) custom<Isolated>($body)";
 }
 
 #endif

@@ -163,11 +163,9 @@ static LogicalResult inferDrawn(std::optional<Location> location, ValueRange ope
   if (operands.empty() == !attribute)
     return reject<Op>(location, "has ", operands.size(), " operands and ", attribute ? "a" : "no",
                       " type, expected either a tensor that the result is like, or its type");
-  Type type = attribute ? attribute.getValue() : operands[0].getType();
-  if (isAny(type)) {
-    inferred.push_back(AnyType::get(context));
+  if (!operands.empty() && deferInference(context, operands, 1, inferred))
     return success();
-  }
+  Type type = attribute ? attribute.getValue() : operands[0].getType();
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !isa<FloatType>(tensor.getElementType()) || (attribute && !tensor.hasStaticShape()))
     return reject<Op>(location, "draws numbers of ", type, ", expected a tensor of floats whose sizes are all numbers");

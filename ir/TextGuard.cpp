@@ -23,6 +23,10 @@ static size_t findNoText(llvm::StringRef bytes) {
 /// A word of MLIR that no model has and behind which the parser calls itself without brackets.
 static bool isForeign(llvm::StringRef word) { return word == "affine_map" || word == "affine_set"; }
 
+/// A region whose names MLIR's parser does not keep apart from those around it. Where a value was used before under a
+/// name that such a region defines, and the region has an error, the parser leaves the use with a value that is gone.
+static constexpr const char *openRegion = "found {0}, expected a model in the dg dialect: {1}";
+
 static bool isElementType(llvm::StringRef word) {
   static constexpr llvm::StringLiteral names[] = {"f32", "f64", "f16", "bf16", "i1",   "i8",  "i16",
                                                   "i32", "i64", "ui8", "ui16", "ui32", "ui64"};
@@ -69,6 +73,7 @@ static std::string faultOfTensor(llvm::StringRef type, llvm::StringRef rest) {
 /// Looks at words and brackets, outside of texts and comments; leaves the message and its place.
 static std::string scan(llvm::StringRef text, size_t &at) {
   size_t depth = 0;
+  bool hasValues = false; // some stand before this place
   for (at = 0; at < text.size(); ++at) {
     llvm::StringRef rest = text.drop_front(at);
     char c = rest.front();
@@ -84,12 +89,20 @@ static std::string scan(llvm::StringRef text, size_t &at) {
           rest.take_while([](char letter) { return llvm::isAlnum(letter) || letter == '_' || letter == '.'; });
       if (isForeign(word))
         return llvm::formatv("found {0}, {1}, which has none", word, expected);
+      if (hasValues && (word == "module" || word == "builtin.module"))
+        return llvm::formatv(openRegion, "a module behind a value", "a file has one module, around everything");
       llvm::StringRef behind = skipSpace(rest.drop_front(word.size()));
       if (word == "tensor" && behind.consume_front("<"))
         if (std::string fault = faultOfTensor(rest, behind); !fault.empty())
           return fault;
       at += word.size() - 1;
+    } else if (llvm::StringRef("%@^").contains(c)) {
+      hasValues |= c == '%';
+      at += rest.drop_front().take_while([](char letter) { return llvm::isAlnum(letter) || letter == '_'; }).size();
     } else if (llvm::StringRef("([{<").contains(c)) {
+      if (c == '(' && skipSpace(rest.drop_front()).starts_with("{"))
+        return llvm::formatv(openRegion, "a region in MLIR's generic form",
+                             "write the file without --mlir-print-op-generic");
       if (++depth > maxTextDepth)
         return llvm::formatv("found brackets nested more than {0} deep, {1}", maxTextDepth, expected);
     } else if (llvm::StringRef(")]}>").contains(c) && depth > 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands between a stranger's text and MLIR's parser, which calls itself for each bracket and each sign of an
-// affine expression, and the verifiers of ops, which count elements: a text that would overflow a stack or a count, or
-// that cannot be a model at all, reaches neither.
+// affine expression, and confuses the names of values in regions of other dialects, and the verifiers of ops, which
+// count elements: a text that would overflow a stack or a count, or that cannot be a model at all, reaches neither.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binds symbolic dimensions and deduces the type of every value, so that a person writes no shape that can be deduced.
 #include "ir/GraphOps.h"
+#include "ir/TypeDeduction.h"
 #include "passes/Passes.h"
-
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -25,18 +24,6 @@ struct DeduceTypesPass : impl::DeduceTypesBase<DeduceTypesPass> {
   }
 
 private:
-  /// No tensor is so large that its elements, or those of a product of two, cannot be counted.
-  static LogicalResult checkSize(Operation *op, Type type) {
-    constexpr int64_t maxElements = int64_t(1) << 48;
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    int64_t elements = 1;
-    for (int64_t size : tensor ? tensor.getShape() : ArrayRef<int64_t>())
-      if (llvm::MulOverflow(elements, size, elements) || elements > maxElements)
-        return op->emitOpError() << "has a tensor of type " << type << ", expected at most " << maxElements
-                                 << " elements: make the model or --batch smaller";
-    return success();
-  }
-
   LogicalResult bindInputs(GraphOp graph) {
     SmallVector<Attribute> types;
     for (BlockArgument argument : graph.getBody().getArguments()) {
@@ -52,7 +39,7 @@ private:
         size = batch;
       }
       argument.setType(RankedTensorType::get(shape, type.getElementType()));
-      if (failed(checkSize(graph, argument.getType())))
+      if (failed(checkTensorSize(graph, argument.getType())))
         return failure();
       types.push_back(TypeAttr::get(argument.getType()));
     }
@@ -64,25 +51,14 @@ private:
     for (Operation &op : graph.getBody().front()) {
       if (auto parameter = dyn_cast<ParameterOp>(op)) {
         parameter.getResult().setType(parameter.getType());
-        if (failed(checkSize(&op, parameter.getType())))
+        if (failed(checkTensorSize(&op, parameter.getType())))
           return failure();
         continue;
       }
-      auto inference = dyn_cast<InferTypeOpInterface>(op);
-      if (!inference && llvm::any_of(op.getResultTypes(), isAny))
+      if (!isa<InferTypeOpInterface>(op) && llvm::any_of(op.getResultTypes(), isAny))
         return op.emitOpError("comes only from the compiler's own split phase: a model cannot contain it");
-      if (!inference)
-        continue;
-      SmallVector<Type> types;
-      if (failed(inference.inferReturnTypes(&getContext(), op.getLoc(), op.getOperands(),
-                                            op.getDiscardableAttrDictionary(), op.getPropertiesStorage(),
-                                            op.getRegions(), types)))
+      if (failed(deduceResults(&op)))
         return failure();
-      for (auto [result, type] : llvm::zip_equal(op.getResults(), types)) {
-        result.setType(type);
-        if (failed(checkSize(&op, type)))
-          return failure();
-      }
     }
     return success();
   }

@@ -4,7 +4,7 @@
 #include "ir/Elements.h"
 #include "ir/onnx/NodeTable.h"
 
-#include <numeric>
+#include <limits>
 
 using namespace mlir;
 
@@ -12,7 +12,9 @@ namespace dg::ir::onnx_import {
 
 /// More trips, written out, would make a graph that nobody wants to compile.
 static constexpr int64_t maxTrips = 1024;
-/// More trips are not counted beforehand: exporters write 2^63-1 for a loop that ends by its condition.
+/// What exporters write for a loop that ends by its condition.
+static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
+/// More trips are not a scan: the condition is likely to end the loop earlier.
 static constexpr int64_t maxCounted = 1 << 16;
 
 /// The truth of a value that is a constant.
@@ -58,20 +60,17 @@ static Results branch(Node &node) {
   return node.control("if", operands, {}, branches, unsigned(returned[0].size()));
 }
 
-/// Slices of equal shape side by side along a new dimension.
-static Value stacked(Node &node, ArrayRef<Value> slices, int64_t axis) {
+/// Slices of equal shape one behind the other along a new first dimension.
+static Value stacked(Node &node, ArrayRef<Value> slices) {
   SmallVector<Value> parts;
-  int64_t dim = 0;
   for (Value slice : slices) {
     if (!slice)
       return {};
-    RankedTensorType type = tensorOf(slice);
-    dim = axis < 0 ? axis + type.getRank() + 1 : axis;
-    SmallVector<int64_t> shape(type.getShape());
-    shape.insert(shape.begin() + dim, 1);
+    SmallVector<int64_t> shape(tensorOf(slice).getShape());
+    shape.insert(shape.begin(), 1);
     parts.push_back(node.reshape(slice, shape));
   }
-  return parts.size() == 1 ? parts[0] : node.op("concat", parts, {node.attr("dim", dim)});
+  return parts.size() == 1 ? parts[0] : node.op("concat", parts, {node.attr("dim", int64_t(0))});
 }
 
 namespace {
@@ -98,9 +97,8 @@ static bool checkResults(Node &node, const Loop &loop, const FailureOr<Results> 
 
 /// Every trip runs: a scan over the trips' numbers.
 static Results countedLoop(Node &node, const Loop &loop) {
-  SmallVector<int64_t> numbers(size_t(*loop.trips));
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return node.scan(loop.carried, {node.integersLiteral(numbers)}, /*isReverse=*/false, unsigned(loop.numStacked),
+  Value numbers = node.counting(*loop.trips, node.builder().getI64Type());
+  return node.scan(loop.carried, {numbers}, /*isReverse=*/false, unsigned(loop.numStacked),
                    [&](ValueRange arguments) -> Results {
                      SmallVector<Value> inputs = {arguments.back(), loop.condition};
                      llvm::append_range(inputs, arguments.drop_back());
@@ -142,7 +140,7 @@ static Results unrolledLoop(Node &node, const Loop &loop) {
       node.reject() << "makes no trip, and the shape of what it would stack is not known";
       return {};
     }
-    results.push_back(stacked(node, own, 0));
+    results.push_back(stacked(node, own));
   }
   return results;
 }
@@ -183,7 +181,7 @@ static Results openLoop(Node &node, const Loop &loop) {
   llvm::append_range(operands, loop.carried);
   llvm::append_range(operands, node.closeBodies(&region));
   SmallVector<NamedAttribute> attributes = {node.attr("num_carried", int64_t(1 + loop.carried.size()))};
-  if (loop.trips && *loop.trips <= maxCounted)
+  if (loop.trips && *loop.trips != unlimited)
     attributes.push_back(node.attr("max_trips", *loop.trips));
   Results results = node.control("while", operands, attributes, region, unsigned(1 + loop.carried.size()));
   results.erase(results.begin());

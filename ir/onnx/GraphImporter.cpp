@@ -3,6 +3,7 @@
 #include "ir/Elements.h"
 #include "ir/LiteralOps.h"
 #include "ir/ShapeOps.h"
+#include "ir/TypeDeduction.h"
 #include "ir/onnx/NodeTable.h"
 #include "ir/reference/OpEvaluation.h"
 
@@ -171,14 +172,7 @@ SmallVector<Value> GraphImporter::make(Location location, StringRef label, Strin
   if (!label.empty())
     state.addAttribute(placeName, PlaceAttr::get(context, StringAttr::get(context, label), -1, Phase::forward, -1, {}));
   Operation *op = builder.create(state);
-  SmallVector<Type> types;
-  bool isGood = succeeded(cast<InferTypeOpInterface>(op).inferReturnTypes(
-      context, location, op->getOperands(), op->getDiscardableAttrDictionary(), op->getPropertiesStorage(),
-      op->getRegions(), types));
-  if (isGood)
-    for (auto [result, type] : llvm::zip_equal(op->getResults(), types))
-      result.setType(type);
-  if (!isGood || failed(verify(op))) {
+  if (failed(deduceResults(op)) || failed(verify(op))) {
     op->erase();
     return nothing;
   }

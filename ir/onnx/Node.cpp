@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/onnx/Node.h"
 #include "ir/Elements.h"
+#include "ir/TypeDeduction.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -214,6 +215,14 @@ Value Node::integersLiteral(ArrayRef<int64_t> values) {
   return literal(DenseElementsAttr::get(type, values));
 }
 
+Value Node::counting(int64_t count, Type elementType) {
+  return op("iota", {}, {attr("dim", int64_t(0)), attr("type", Type(RankedTensorType::get({count}, elementType)))});
+}
+
+Value Node::filled(double value, ArrayRef<int64_t> shape, Type elementType) {
+  return op("expand", {scalar(value, elementType)}, {attr("shape", shape)});
+}
+
 Value Node::reshape(Value value, ArrayRef<int64_t> shape) {
   if (!value || tensorOf(value).getShape() == shape)
     return value;
@@ -285,6 +294,10 @@ FailureOr<Results> Node::subgraphIn(Block &block, StringRef name, ValueRange inp
 
 Results Node::control(StringRef name, ValueRange operands, ArrayRef<NamedAttribute> attributes,
                       MutableArrayRef<Region> bodies, unsigned numResults) {
+  if (llvm::is_contained(operands, Value())) {
+    rejected = true;
+    return Results(numResults);
+  }
   OperationState state(location, ("dg." + name).str());
   state.addOperands(operands);
   state.addAttributes(attributes);
@@ -292,14 +305,7 @@ Results Node::control(StringRef name, ValueRange operands, ArrayRef<NamedAttribu
   for (Region &body : bodies)
     state.addRegion()->takeBody(body);
   Operation *op = importer.builder.create(state);
-  SmallVector<Type> types;
-  bool isGood = succeeded(cast<InferTypeOpInterface>(op).inferReturnTypes(
-      context(), location, op->getOperands(), op->getDiscardableAttrDictionary(), op->getPropertiesStorage(),
-      op->getRegions(), types));
-  if (isGood)
-    for (auto [result, type] : llvm::zip_equal(op->getResults(), types))
-      result.setType(type);
-  if (isGood && succeeded(verify(op)))
+  if (succeeded(deduceResults(op)) && succeeded(verify(op)))
     return Results(op->getResults());
   rejected = true;
   op->erase();

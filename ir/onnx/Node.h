@@ -61,6 +61,10 @@ public:
   /// A tensor of the file, as a constant; null, after a diagnostic, where it cannot be read.
   mlir::Value tensorLiteral(const onnx::TensorProto &tensor);
   mlir::Value integersLiteral(llvm::ArrayRef<int64_t> values);
+  /// 0, 1, … in one dimension.
+  mlir::Value counting(int64_t count, mlir::Type elementType);
+  /// A tensor of one number.
+  mlir::Value filled(double value, llvm::ArrayRef<int64_t> shape, mlir::Type elementType);
   mlir::Value reshape(mlir::Value value, llvm::ArrayRef<int64_t> shape);
   mlir::Value cast(mlir::Value value, mlir::Type elementType);
 

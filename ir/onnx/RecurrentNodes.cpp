@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RNN, GRU and LSTM: a scan over the steps of the sequence for each direction.
-#include "ir/Elements.h"
 #include "ir/onnx/NodeTable.h"
-
-#include <numeric>
 
 using namespace mlir;
 
@@ -35,6 +32,14 @@ static Value activate(Node &node, StringRef name, Value x) {
     return {};
   }
   return node.op(op, {x});
+}
+
+/// Whether a value has as many dimensions; rejects the node where it has not.
+static bool checkRank(Node &node, Value x, int64_t rank, StringRef what) {
+  if (!x || tensorOf(x).getRank() == rank)
+    return bool(x);
+  node.reject() << "has " << what << " of type " << tensorOf(x) << ", expected " << rank << " dimensions";
+  return false;
 }
 
 /// Part `index` of `count` equal ones of the last dimension.
@@ -137,10 +142,8 @@ static Results recurrent(Node &node, int64_t numGates, unsigned numStates, const
   int64_t steps = type.getDimSize(0), batch = type.getDimSize(1), numDirections = tensorOf(weight).getDimSize(0),
           hidden = tensorOf(recurrence).getDimSize(2);
   std::string direction = node.text("direction", "forward");
-  if (constexpr int64_t mostHidden = 1 << 20; hidden > mostHidden) {
-    node.reject() << "has " << hidden << " hidden values, expected at most " << mostHidden;
+  if ((bias && !checkRank(node, bias, 2, "biases")) || (lengths && !checkRank(node, lengths, 1, "sequence lengths")))
     return {};
-  }
   if (steps < 1 || node.hasAttribute("clip") || node.integer("input_forget", 0) != 0 ||
       numDirections != (direction == "bidirectional" ? 2 : 1) ||
       (node.version() < 7 && node.integer("output_sequence", 0) != 0 && numStates == 0)) {
@@ -150,8 +153,6 @@ static Results recurrent(Node &node, int64_t numGates, unsigned numStates, const
   }
   SmallVector<std::string> named = node.texts("activations");
   SmallVector<Value> outputs; // [steps, 1, batch, hidden] of each direction
-  SmallVector<int64_t> times(static_cast<size_t>(steps));
-  std::iota(times.begin(), times.end(), 0);
   SmallVector<SmallVector<Value>> finals(numStates);
   for (int64_t way = 0; way < numDirections; ++way) {
     Cell cell;
@@ -162,8 +163,7 @@ static Results recurrent(Node &node, int64_t numGates, unsigned numStates, const
       inputBias = part(node, own, 0, 2);
       cell.recurrentBias = part(node, own, 1, 2);
     } else {
-      HostTensor zeros{{numGates * hidden}, std::vector<double>(size_t(numGates * hidden), 0)};
-      cell.recurrentBias = node.literal(elementsOf(zeros, RankedTensorType::get(zeros.shape, type.getElementType())));
+      cell.recurrentBias = node.filled(0, {numGates * hidden}, type.getElementType());
     }
     for (int64_t gate = 0; numGates == 3 && gate < numGates; ++gate) {
       cell.rows.push_back(node.op("slice", {cell.recurrent},
@@ -171,8 +171,11 @@ static Results recurrent(Node &node, int64_t numGates, unsigned numStates, const
                                    node.attr("sizes", ArrayRef<int64_t>{hidden, hidden})}));
       cell.biases.push_back(part(node, cell.recurrentBias, gate, 3));
     }
-    if (numStates == 2 && node.hasInput(7))
-      cell.peepholes = pick(node, node.input(7), 0, way);
+    if (Value peepholes = numStates == 2 ? node.optionalInput(7) : Value()) {
+      if (!checkRank(node, peepholes, 2, "peepholes"))
+        return {};
+      cell.peepholes = pick(node, peepholes, 0, way);
+    }
     for (size_t i = 0; i < usualActivations.size(); ++i) {
       size_t at = size_t(way) * usualActivations.size() + i;
       cell.activations.push_back(at < named.size() ? StringRef(named[at]) : usualActivations[i]);
@@ -180,11 +183,12 @@ static Results recurrent(Node &node, int64_t numGates, unsigned numStates, const
     SmallVector<Value> states;
     for (unsigned state = 0; state < numStates; ++state) {
       if (Value given = node.optionalInput(5 + state)) {
+        if (!checkRank(node, given, 3, "a first state"))
+          return {};
         states.push_back(isBatchFirst ? pick(node, given, 1, way) : pick(node, given, 0, way));
         continue;
       }
-      HostTensor zeros{{batch, hidden}, std::vector<double>(size_t(batch * hidden), 0)};
-      states.push_back(node.literal(elementsOf(zeros, RankedTensorType::get(zeros.shape, type.getElementType()))));
+      states.push_back(node.filled(0, {batch, hidden}, type.getElementType()));
     }
     bool isReverse = way == 1 || direction == "reverse";
     // All steps' input sums are one product.
@@ -193,7 +197,7 @@ static Results recurrent(Node &node, int64_t numGates, unsigned numStates, const
     sums = node.reshape(sums, {steps, batch, numGates * hidden});
     SmallVector<Value> scanned = {sums};
     if (lengths)
-      scanned.push_back(node.integersLiteral(times));
+      scanned.push_back(node.counting(steps, node.builder().getI64Type()));
     Results scan = node.scan(states, scanned, isReverse, 1, [&](ValueRange arguments) -> Results {
       SmallVector<Value> before(arguments.take_front(numStates));
       Value time = lengths ? arguments.back() : Value();

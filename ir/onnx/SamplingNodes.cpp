@@ -3,8 +3,6 @@
 // gradients reach the image and the places.
 #include "ir/onnx/NodeTable.h"
 
-#include <numeric>
-
 using namespace mlir;
 
 namespace dg::ir::onnx_import {
@@ -18,6 +16,8 @@ struct Number {
   Number with(StringRef op, Number other) const { return {node, node->op(op, {value, other.value})}; }
   Number apply(StringRef op) const { return {node, node->op(op, {value})}; }
   Number number(double constant) const { return {node, node->scalarLike(constant, value)}; }
+  /// As an integer.
+  Number whole() const { return {node, node->cast(value, node->builder().getI64Type())}; }
   /// 1 where the comparison holds, else 0.
   Number where(StringRef predicate, double constant) const {
     if (!value)
@@ -68,8 +68,9 @@ static Number pixels(Node &node, Value image, Number x, Number y, const Axis &ac
   int64_t samples = type.getDimSize(0), channels = type.getDimSize(1), count = tensorOf(x.value).getDimSize(1);
   Number column = across.inside(x).clipped(0, double(across.size - 1)),
          row = down.inside(y).clipped(0, double(down.size - 1));
-  Number place = row * double(across.size) + column;
-  Value index = node.reshape(node.cast(place.value, node.builder().getI64Type()), {samples, 1, count});
+  // In integers: elements of 16 bits do not tell the places of a large image apart.
+  Number place = row.whole() * double(across.size) + column.whole();
+  Value index = node.reshape(place.value, {samples, 1, count});
   index = node.op("expand", {index}, {node.attr("shape", ArrayRef<int64_t>{samples, channels, count})});
   Value flat = node.reshape(image, {samples, channels, across.size * down.size});
   Number found{&node, node.op("gather_elements", {flat, index}, {node.attr("dim", int64_t(2))})};
@@ -97,11 +98,11 @@ static Results gridSample(Node &node) {
   bool isNearest = mode == "nearest", isCubic = mode == "bicubic" || mode == "cubic",
        isLinear = mode == "bilinear" || mode == "linear";
   if (type.getRank() != 4 || places.getRank() != 4 || places.getShape().back() != 2 ||
-      places.getDimSize(0) != type.getDimSize(0) || !(isNearest || isCubic || isLinear) ||
-      !(padding == "zeros" || padding == "border" || padding == "reflection")) {
+      places.getDimSize(0) != type.getDimSize(0) || type.getDimSize(2) < 1 || type.getDimSize(3) < 1 ||
+      !(isNearest || isCubic || isLinear) || !(padding == "zeros" || padding == "border" || padding == "reflection")) {
     node.reject() << "has an image of type " << type << ", a grid of type " << places << ", mode '" << mode
                   << "' and padding_mode '" << padding
-                  << "', expected [n, c, h, w], [n, h, w, 2], a mode that is linear, "
+                  << "', expected [n, c, h, w] with pixels, [n, h, w, 2], a mode that is linear, "
                   << "nearest or cubic, and padding with zeros, border or reflection";
     return {};
   }
@@ -148,10 +149,9 @@ static Results gridSample(Node &node) {
 
 /// 0, 1, … along dimension `dim` of three, as numbers.
 static Number counting(Node &node, int64_t count, int64_t dim, Type element) {
-  SmallVector<int64_t> numbers(static_cast<size_t>(count)), shape(3, 1);
-  std::iota(numbers.begin(), numbers.end(), 0);
+  SmallVector<int64_t> shape(3, 1);
   shape[size_t(dim)] = count;
-  return {&node, node.cast(node.reshape(node.integersLiteral(numbers), shape), element)};
+  return {&node, node.reshape(node.counting(count, element), shape)};
 }
 
 static Results roiAlign(Node &node) {
@@ -161,13 +161,23 @@ static Results roiAlign(Node &node) {
   RankedTensorType type = tensorOf(image);
   int64_t outHeight = node.integer("output_height", 1), outWidth = node.integer("output_width", 1),
           taps = node.integer("sampling_ratio", 0);
-  bool isHalf = node.version() >= 16 && node.text("coordinate_transformation_mode", "half_pixel") == "half_pixel";
-  if (type.getRank() != 4 || tensorOf(rois).getRank() != 2 || tensorOf(rois).getDimSize(1) != 4 || taps < 1 ||
-      node.text("mode", "avg") != "avg") {
-    node.reject() << "has an image of type " << type << ", regions of type " << tensorOf(rois) << ", sampling_ratio "
-                  << taps << " and mode '" << node.text("mode", "avg")
-                  << "', expected [n, c, h, w], [regions, 4], a number of samples above 0, since one that follows from "
-                     "the regions is known only when the model runs, and avg";
+  std::string places =
+      node.version() < 16 ? "output_half_pixel" : node.text("coordinate_transformation_mode", "half_pixel");
+  bool isHalf = places == "half_pixel";
+  if (type.getRank() != 4 || type.getNumElements() < 1 || tensorOf(rois).getRank() != 2 ||
+      tensorOf(rois).getDimSize(1) != 4 || node.text("mode", "avg") != "avg" ||
+      !(isHalf || places == "output_half_pixel")) {
+    node.reject() << "has an image of type " << type << ", regions of type " << tensorOf(rois) << ", mode '"
+                  << node.text("mode", "avg") << "' and coordinate_transformation_mode '" << places
+                  << "', expected [n, c, h, w] with pixels, [regions, 4], avg, and half_pixel or output_half_pixel";
+    return {};
+  }
+  auto isCount = [](int64_t count) { return count >= 1 && count <= 1 << 16; };
+  if (!isCount(outHeight) || !isCount(outWidth) || !isCount(taps)) {
+    node.reject() << "has output_height " << outHeight << ", output_width " << outWidth << " and sampling_ratio "
+                  << taps
+                  << ", expected 1 to 65536 of each; a ratio of 0 follows from the regions, which are known only when "
+                     "the model runs";
     return {};
   }
   Type element = type.getElementType();
@@ -206,16 +216,15 @@ static Results roiAlign(Node &node) {
                                                                        : ArrayRef<int64_t>{regions, 1, numColumns})
                                      : Value()};
   };
-  Number image0 = {&node, node.reshape(node.cast(batch, element), {regions, 1, 1})};
+  Number image0 = Number{&node, node.reshape(batch, {regions, 1, 1})}.whole();
   Number sum{&node, {}};
   for (bool isLow : {true, false})
     for (bool isLeft : {true, false}) {
       Number y = spread(isLow ? rows.low : rows.high, true), x = spread(isLeft ? columns.low : columns.high, false);
-      Number place = (image0 * double(height) + y) * double(width) + x;
-      Value index = place.value ? node.cast(place.value, node.builder().getI64Type()) : Value();
+      Number place = (image0 * double(height) + y.whole()) * double(width) + x.whole();
       Number weight = spread((isLow ? 1 - rows.share : rows.share) * rows.counted, true) *
                       spread((isLeft ? 1 - columns.share : columns.share) * columns.counted, false);
-      Number found{&node, node.op("embedding", {table, index})};
+      Number found{&node, node.op("embedding", {table, place.value})};
       Number part =
           found * Number{&node, weight.value ? node.reshape(weight.value, {regions, numRows, numColumns, 1}) : Value()};
       sum = sum.value ? sum + part : part;

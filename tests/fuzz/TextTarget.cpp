@@ -3,6 +3,7 @@
 // what they let pass. What deduction accepts must verify.
 #include "ir/GraphOps.h"
 #include "ir/TextGuard.h"
+#include "ir/TypeDeduction.h"
 #include "tests/fuzz/FuzzTarget.h"
 #include "tests/fuzz/MlirContext.h"
 
@@ -25,16 +26,8 @@ static mlir::LogicalResult deduce(ir::GraphOp graph) {
   for (mlir::Operation &op : graph.getBody().front()) {
     if (auto parameter = mlir::dyn_cast<ir::ParameterOp>(op))
       parameter.getResult().setType(parameter.getType());
-    auto inference = mlir::dyn_cast<mlir::InferTypeOpInterface>(op);
-    if (!inference)
-      continue;
-    llvm::SmallVector<mlir::Type> types;
-    if (failed(inference.inferReturnTypes(op.getContext(), op.getLoc(), op.getOperands(),
-                                          op.getDiscardableAttrDictionary(), op.getPropertiesStorage(), op.getRegions(),
-                                          types)))
+    if (failed(ir::deduceResults(&op)))
       return mlir::failure();
-    for (auto [result, type] : llvm::zip_equal(op.getResults(), types))
-      result.setType(type);
   }
   return mlir::success();
 }

@@ -181,7 +181,6 @@ int compile(const CompileOptions &given) {
 
   mlir::DialectRegistry registry;
   registry.insert<ir::DGDialect>();
-  codegen::registerKernelDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false); // a message names the line; the whole graph would bury it
   ClippedStream messages(llvm::errs());

@@ -58,7 +58,8 @@ def files_of(noise):
         "cut short": (model([WEIGHT, LINEAR] + LOSS)[:150], BAD_FILE, ["cut short.mlir:"]),
         **{f"bytecode, {name}": (damaged_bytecode(name), BAD_FILE, [f"bytecode, {name}.mlir: error", "damaged bytecode", "expected"])
            for name in ("heap", "size", "pointer")},
-        "another dialect": ("func.func @f() { return }", BAD_FILE, ["another dialect.mlir", "no graph", "@loss"]),
+        "another dialect": ("func.func @f() { return }", BAD_FILE, ["another dialect.mlir:1:1: error", "'func.func'", "Registered dialects: builtin, dg"]),
+        "no graph": ("module {\n}", BAD_FILE, ["no graph.mlir", "no graph", "@loss"]),
         "unknown op": (model([WEIGHT, "%a = dg.foo %x"] + LOSS), BAD_FILE, [":4:10: error", "dg.foo"]),
         "unknown value": (model([WEIGHT, "%a = dg.relu %z"] + LOSS), BAD_FILE, [":4:18: error", "%z"]),
         "unknown attribute": (model([WEIGHT, LINEAR + " {bogus = 3}"] + LOSS), BAD_FILE,

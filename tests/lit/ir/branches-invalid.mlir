@@ -97,3 +97,26 @@ dg.graph @forward(%c: tensor<i1>, %x: tensor<3xf32>) {
   }
   dg.return %r
 }
+
+// -----
+
+dg.graph @forward(%c: tensor<i1>, %x: tensor<3xf32>) {
+  // expected-error@+1 {{'dg.while' has no attribute 'max_trip', expected one of: }}
+  %r = dg.while %c carry(%a = %x) with(%again = %c) attributes {max_trip = 9 : i64} {
+    dg.return %again, %a
+  }
+  dg.return %r
+}
+
+// -----
+
+dg.graph @forward(%c: tensor<i1>, %x: tensor<3xf32>) {
+  %r = dg.if %c with(%a = %x) {
+    // expected-error@+1 {{'dg.tile' op has a tensor of type 'tensor<843165104133144573xf32>', expected at most 281474976710656 elements}}
+    %b = dg.tile %a {repeats = array<i64: 281055034711048191>}
+    dg.return %b
+  } else {
+    dg.return %a
+  }
+  dg.return %r
+}

@@ -25,6 +25,14 @@ dg.graph @forward(%x: tensor<4x3xf32>) {
 
 // -----
 
+dg.graph @forward(%x: tensor<4x3xf32>) {
+  // CHECK: error: 'dg.random_uniform' op draws numbers of '!dg.any', expected a tensor of floats whose sizes are all numbers
+  %y = dg.random_uniform {type = !dg.any}
+  dg.return %y
+}
+
+// -----
+
 dg.graph @forward(%k: tensor<i64>, %i: tensor<4xi64>) {
   // CHECK: error: 'dg.random_bits' op has word 4, expected 0 to 3
   %y = dg.random_bits %k, %i {to = f32, word = 4}

@@ -63,6 +63,21 @@ TEST(ControlKernels, If) {
   cases.check();
 }
 
+TEST(ControlKernels, IntegersOfABodyWrap) {
+  KernelCases cases;
+  cases.addText("dg.scan", R"(dg.graph @g(%h0: tensor<3xui8>, %xs: tensor<9x3xui8>) typed {
+    %a = dg.scan carry(%h = %h0) over(%x = %xs) : (tensor<3xui8>, tensor<9x3xui8>) -> tensor<3xui8> {
+      %k = dg.constant {value = 100.0, type = tensor<3xui8>} : () -> tensor<3xui8>
+      %s = dg.add %h, %k : (tensor<3xui8>, tensor<3xui8>) -> tensor<3xui8>
+      %m = dg.max %s, %x : (tensor<3xui8>, tensor<3xui8>) -> tensor<3xui8>
+      dg.return %m : (tensor<3xui8>) -> ()
+    }
+    dg.return %a : (tensor<3xui8>) -> ()
+  })",
+                {.tolerance = 0});
+  cases.check();
+}
+
 TEST(ControlKernels, While) {
   KernelCases cases;
   const char *text = R"(dg.graph @g(%c: tensor<i1>, %n0: tensor<i64>, %x: tensor<3x5xf32>, %w: tensor<5xf32>) typed {

@@ -29,6 +29,8 @@ TEST(TextGuard, ModelsPass) {
   EXPECT_EQ(faultOf("// affine_map ((((\n%affine_map2 = dg.literal {name = \"affine_map<\\\" tensor<2xq>\"}"), "");
   EXPECT_EQ(faultOf(std::string(256, '(') + std::string(256, ')') + std::string(256, '[')), "");
   EXPECT_EQ(faultOf("-> -> -> \xc3\xa4"), "");
+  EXPECT_EQ(faultOf("#p = 1 // %x ({\nmodule attributes {name = \"%x ({\"} {\n" + graphOf("tensor<f32>") + "}"), "");
+  EXPECT_EQ(faultOf("dg.graph @affine_map(%affine_set: tensor<f32>) {\n  %module = dg.relu %affine_set\n}"), "");
 }
 
 TEST(TextGuard, NoText) {
@@ -41,6 +43,14 @@ TEST(TextGuard, WhatTheParserRecursesOn) {
   expectFault("\n" + std::string(257, '<'), "2:257: found brackets nested more than 256 deep");
   expectFault("#m = affine_map<(d0) -> (d0)>", "1:6: found affine_map, expected a model in the dg dialect");
   expectFault("#m = affine_set<(d0) : (d0 == 0)>", "1:6: found affine_set,");
+}
+
+TEST(TextGuard, RegionsWithNamesThatTheParserConfuses) {
+  expectFault("\"dg.graph\"() ({\n})",
+              "1:14: found a region in MLIR's generic form, expected a model in the dg dialect");
+  expectFault("\"dg.graph\"() ( // comment\n {", "1:14: found a region in MLIR's generic form");
+  expectFault("%y = dg.relu %x\nmodule {", "2:1: found a module behind a value, expected a model in the dg dialect");
+  expectFault("%y = dg.relu %x\nbuiltin.module {", "2:1: found a module behind a value");
 }
 
 TEST(TextGuard, TensorsThatNoKernelHolds) {

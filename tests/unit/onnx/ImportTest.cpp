@@ -2,6 +2,7 @@
 // Proves what the import makes of graphs, initializers, functions, subgraphs and symbolic dimensions, and that what it
 // cannot make is refused with the node, its operator, domain and version. What operators compute is proved by the
 // backend tests of the ONNX project (tests/e2e/onnx).
+#include "ir/ControlOps.h"
 #include "ir/Elements.h"
 #include "ir/reference/ReferenceExecutor.h"
 #include "tests/unit/onnx/ModelText.h"
@@ -216,6 +217,25 @@ TEST(OnnxImport, countedLoopsAreScans) {
   EXPECT_EQ(runOnce(import, {{"x", {{2}, {1, -3}}}}).data, (std::vector<double>{2, -6, 4, -12, 8, -24}));
 }
 
+TEST(OnnxImport, loopsOfManyTripsKeepTheirLimit) {
+  struct {
+    const char *trips;
+    std::optional<uint64_t> limit;
+  } rows[] = {{"100000", 100000}, {"9223372036854775807", std::nullopt}};
+  for (const auto &row : rows) {
+    Import import(modelBytes(valueInfo("input", "x", "2") + valueInfo("output", "y", "2") +
+                             "initializer { name: 'trips' data_type: 7 int64_data: " + row.trips + " } " +
+                             doublingLoop("output: 'y' ")));
+    ASSERT_TRUE(succeeded(import.model)) << import.messages;
+    size_t numLoops = 0;
+    import.model->module->walk([&](WhileOp loop) {
+      EXPECT_EQ(loop.getMaxTrips(), row.limit);
+      ++numLoops;
+    });
+    EXPECT_EQ(numLoops, 1u) << row.trips;
+  }
+}
+
 TEST(OnnxImport, runningStatisticsAreStateOfTheirOwn) {
   // Exporters give equal tensors one name: the scale, which is trained, and the running variance, which is not.
   std::string model = modelBytes(
@@ -237,7 +257,9 @@ TEST(OnnxImport, runningStatisticsAreStateOfTheirOwn) {
 }
 
 struct Refusal {
-  const char *name, *graph, *message;
+  const char *name;
+  std::string graph;
+  const char *message;
 };
 
 class OnnxRefusals : public testing::TestWithParam<Refusal> {};
@@ -246,6 +268,24 @@ TEST_P(OnnxRefusals, nameTheNode) {
   Import import(modelBytes(valueInfo("input", "x", "2,3") + valueInfo("output", "y", "2,3") + GetParam().graph));
   EXPECT_TRUE(failed(import.model));
   EXPECT_NE(import.messages.find(GetParam().message), std::string::npos) << import.messages;
+}
+
+/// One step of an RNN of one value, with biases and lengths of these dimensions.
+static std::string recurrent(const std::string &biasDims, const std::string &lengthDims) {
+  return "initializer { name: 'w' dims: 1 dims: 1 dims: 1 data_type: 1 float_data: 1 } initializer { name: 'b' " +
+         biasDims + " data_type: 1 float_data: 1 float_data: 1 } initializer { name: 'n' " + lengthDims +
+         " data_type: 6 int32_data: 1 } node { op_type: 'RNN' input: 'w' input: 'w' input: 'w' input: 'b' input: 'n' "
+         "output: 'y' attribute { name: 'hidden_size' type: INT i: 1 } }";
+}
+
+/// One region of an image of these dimensions and numbers, with two samples to each side of a bin.
+static std::string roiAlign(const std::string &image, const std::string &attribute) {
+  return "initializer { name: 'i' data_type: 1 " + image +
+         " } initializer { name: 'r' dims: 1 dims: 4 data_type: 1 float_data: 0 float_data: 0 float_data: 1 "
+         "float_data: 1 } initializer { name: 'n' dims: 1 data_type: 7 int64_data: 0 } node { op_type: 'RoiAlign' "
+         "input: 'i' input: 'r' input: 'n' output: 'y' attribute { name: 'sampling_ratio' type: INT i: 2 } attribute { "
+         "type: INT " +
+         attribute + " } }";
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -287,6 +327,28 @@ INSTANTIATE_TEST_SUITE_P(
                 "initializer { name: 'w' dims: 4611686018427387904 dims: 8 data_type: 1 } node { op_type: 'Add' input: "
                 "'x' input: 'w' output: 'y' }",
                 "has a shape of 2 dimensions that no tensor can have"},
+        Refusal{"moreThanCanBeCounted",
+                "node { op_type: 'RandomUniform' input: '' output: 'y' attribute { name: 'shape' type: INTS ints: "
+                "4611686018427387904 ints: 8 } }",
+                "has a tensor of type 'tensor<4611686018427387904x8xf32>', expected at most 281474976710656 elements"},
+        Refusal{"biasWithoutDirections", recurrent("dims: 2", "dims: 1"),
+                "has biases of type 'tensor<2xf32>', expected 2 dimensions"},
+        Refusal{"lengthsOfAScalar", recurrent("dims: 1 dims: 2", ""),
+                "has sequence lengths of type 'tensor<i32>', expected 1 dimensions"},
+        Refusal{"regionsInNothing", roiAlign("dims: 1 dims: 1 dims: 0 dims: 4", "name: 'output_height' i: 1"),
+                "has an image of type 'tensor<1x1x0x4xf32>', regions of type 'tensor<1x4xf32>'"},
+        Refusal{"regionsOfNoHeight",
+                roiAlign("dims: 1 dims: 1 dims: 1 dims: 1 float_data: 1", "name: 'output_height' i: -1"),
+                "has output_height -1, output_width 1 and sampling_ratio 2, expected 1 to 65536 of each"},
+        Refusal{
+            "regionsTooWide",
+            roiAlign("dims: 1 dims: 1 dims: 1 dims: 1 float_data: 1", "name: 'output_width' i: 4611686018427387904"),
+            "has output_height 1, output_width 4611686018427387904"},
+        Refusal{"gridOverNothing",
+                "initializer { name: 'i' dims: 1 dims: 1 dims: 0 dims: 2 data_type: 1 } "
+                "initializer { name: 'g' dims: 1 dims: 1 dims: 1 dims: 2 data_type: 1 float_data: 0 float_data: 0 } "
+                "node { op_type: 'GridSample' input: 'i' input: 'g' output: 'y' }",
+                "has an image of type 'tensor<1x1x0x2xf32>'"},
         Refusal{"sparse", "sparse_initializer { dims: 3 } node { op_type: 'Relu' input: 'x' output: 'y' }",
                 "has sparse initializers, which are not supported"}),
     [](const testing::TestParamInfo<Refusal> &info) { return info.param.name; });
