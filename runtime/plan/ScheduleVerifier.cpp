@@ -133,7 +133,9 @@ private:
       bool inLoop = flow.inLoops.contains(facts.bufferOf[value]);
       return std::pair(facts.bufferOf[value], inLoop ? 0 : action.microbatch % plan.values[value].slots);
     };
-    for (const auto &[value, task] : flow.needs) {
+    for (const auto &need : flow.needs) {
+      const ValueId value = need.first;
+      const TaskId task = need.second;
       auto wrong = [&](std::string_view what) {
         return Status::error(ErrorKind::badInput, "plan: {}: ops[{}] ('{}') reads values[{}] ('{}'): {}",
                              describe(plan, program, stage, index), task, plan.tasks[task].name, value,

@@ -141,7 +141,8 @@ def compare_training(options, folder, dynamo, mode):
     reference.fc = nn.Linear(module.body[-1].conv3.out_channels, 5)
     reference.load_state_dict(module.state_dict())
     reference.train()
-    optimizer = torch.optim.SGD(reference.parameters(), lr=0.05, momentum=0.9)
+    # Slow steps: where a sum of another order puts one element on the other side of a relu's kink, losses part by what a step moves.
+    optimizer = torch.optim.SGD(reference.parameters(), lr=0.002, momentum=0.9)
     expected = []
     for step in range(6):
         rows = slice(8 * (step % 3), 8 * (step % 3) + 8)
@@ -156,7 +157,7 @@ def compare_training(options, folder, dynamo, mode):
     good = True
     for mesh in ([], ["--mesh", "data=2"]):
         job = os.path.join(folder, "train.dgx")
-        run([options.dgc, path, "--train", "--loss", "cross_entropy", "--optimizer", "sgd:lr=0.05,momentum=0.9", "--batch", "8", "-o", job, *mesh])
+        run([options.dgc, path, "--train", "--loss", "cross_entropy", "--optimizer", "sgd:lr=0.002,momentum=0.9", "--batch", "8", "-o", job, *mesh])
         # The last evaluation is on the first 8 rows, which the running statistics must serve.
         numpy.save(os.path.join(folder, "ex.npy"), x[:8].numpy())
         numpy.save(os.path.join(folder, "ey.npy"), y[:8].numpy())
