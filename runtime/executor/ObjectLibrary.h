@@ -15,6 +15,8 @@ namespace dg {
 
 class ObjectLibrary final : public KernelLibrary {
 public:
+  /// Without an object: what a job without kernels has.
+  ObjectLibrary() = default;
   /// Loads one object; `name` ("train.native.so") is for messages. The bytes may go away afterwards.
   static Result<std::unique_ptr<ObjectLibrary>> load(std::span<const std::byte> bytes, const std::string &name);
   ~ObjectLibrary() override;
@@ -32,7 +34,6 @@ private:
     int file = -1;
     void *handle = nullptr;
   };
-  ObjectLibrary() = default;
   std::vector<Object> objects;
 };
 

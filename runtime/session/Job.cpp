@@ -44,14 +44,17 @@ static std::string targetOfObject(const std::string &entry) {
 }
 
 /// Every target of the package with what it needs of a processor. Without a list it asks for nothing beyond the
-/// baseline.
+/// baseline; a job without kernels has only the list.
 static std::map<std::string, std::string_view> needsOfTargets(const package::Package &package) {
+  constexpr std::string_view listBegin = "target.", listEnd = ".txt";
   std::map<std::string, std::string_view> needs;
   for (const std::string &entry : package.entries())
     if (entry.ends_with(".so")) {
-      std::string target = targetOfObject(entry);
-      auto listed = package.text("target." + target + ".txt");
-      needs[target] = listed ? *listed : std::string_view();
+      needs.try_emplace(targetOfObject(entry));
+    } else if (entry.starts_with(listBegin) && entry.ends_with(listEnd)) {
+      auto listed = package.text(entry);
+      needs[entry.substr(listBegin.size(), entry.size() - listBegin.size() - listEnd.size())] =
+          listed ? *listed : std::string_view();
     }
   return needs;
 }
@@ -75,7 +78,8 @@ Status Job::loadObjects(const std::string &wanted) {
           fmt::format("{}{} (this host lacks {})", refused.empty() ? "" : ", ", target, fmt::join(missing, ", "));
       continue;
     }
-    runnable.push_back({target, 1 + size_t(std::count(needed.begin(), needed.end(), ',')), nullptr});
+    runnable.push_back(
+        {target, 1 + size_t(std::count(needed.begin(), needed.end(), ',')), std::make_unique<ObjectLibrary>()});
   }
   if (runnable.empty())
     return Status::error(ErrorKind::badInput,
@@ -87,20 +91,13 @@ Status Job::loadObjects(const std::string &wanted) {
   for (const std::string &entry : package.entries())
     for (Objects &objects : runnable)
       if (entry.ends_with(".so") && targetOfObject(entry) == objects.target)
-        DG_RETURN_IF_ERROR(load(objects, entry));
+        DG_RETURN_IF_ERROR(load(*objects.library, entry));
   return Status::ok();
 }
 
-Status Job::load(Objects &objects, const std::string &entry) {
+Status Job::load(ObjectLibrary &library, const std::string &entry) {
   auto bytes = package.entry(entry);
-  if (!bytes)
-    return bytes.status();
-  if (objects.library)
-    return objects.library->add(*bytes, entry);
-  auto loaded = ObjectLibrary::load(*bytes, entry);
-  if (loaded)
-    objects.library = std::move(*loaded);
-  return loaded.status();
+  return bytes ? library.add(*bytes, entry) : bytes.status();
 }
 
 std::vector<std::string> Job::targets() const {

@@ -44,7 +44,7 @@ private:
   Job() = default;
   Status readPlan();
   Status loadObjects(const std::string &wanted);
-  Status load(Objects &objects, const std::string &entry);
+  Status load(ObjectLibrary &library, const std::string &entry);
   Status readInitialTensors();
   package::Package package;
   plan::Plan thePlan;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training on one node: steps with 1 and 2 threads, what the second thread gains, memory, compile times, cost of the executor."""
+"""Training on one node: steps with 1 and 2 threads, what the second thread and bf16 gain, memory, compile times, cost of the executor."""
 import json
 import os
 import re
@@ -33,6 +33,7 @@ MODELS = {
                    ["--data", "x=randn:640x1x28x28", "--data", "y=randint:10:640"], 400, 1),
     "GPT 4x384": Model("gpt", 4, [GPT, "--optimizer", "adamw:lr=0.0001"], TOKENS, 9, 3),
 }
+GPT_BF16 = Model("gpt", 4, [GPT, "--optimizer", "adamw:lr=0.0001", "--precision", "bf16"], TOKENS, 9, 3)
 
 
 class Training:
@@ -42,7 +43,7 @@ class Training:
         self.tools, self.model = tools, model
 
     def job(self):
-        path = os.path.join(self.tools.scratch, self.model.name + ".dgx")
+        path = os.path.join(self.tools.scratch, self.model.name + ("-bf16" if "bf16" in self.model.arguments else "") + ".dgx")
         if not os.path.exists(path):
             self.tools.run([self.tools.command("dgc"), *self.model.arguments, "-o", path])
         return path
@@ -56,7 +57,7 @@ class Training:
         return statistics.median([event["step_us"] for event in events if event["event"] == "step"][WARM_UP:])
 
     def worker(self, peer, threads):
-        return self.tools.worker(PEERS[peer], self.model.name, str(self.model.batch), str(threads))
+        return self.tools.worker(PEERS.get(peer, peer), self.model.name, str(self.model.batch), str(threads))
 
     def theirs(self, peer, threads):
         return self.worker(peer, threads).measure(self.model.seconds)["median_us"]
@@ -102,6 +103,18 @@ def step_rows(tools):
                       {"DG, 1 thread": lambda m=training: m.ours(1)}, 1.8, 1.95)
 
 
+def precision_rows(tools):
+    """On a machine whose processor multiplies bf16."""
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        if "avx512_bf16" not in file.read():
+            return
+    low, full = Training(tools, GPT_BF16), Training(tools, MODELS["GPT 4x384"])
+    for threads in (1, 2):
+        name = f"GPT 4x384 in bf16, {threads} thread{'s' * (threads > 1)}"
+        yield Row(name + ", against f32", lambda t=threads: low.ours(t), {"DG, f32": lambda t=threads: full.ours(t)}, 1.6, 1.6)
+        yield Row(name, lambda t=threads: low.ours(t), {"torch.autocast": lambda t=threads: low.theirs("autocast", t)}, 1, 1.3)
+
+
 def memory_rows(tools):
     training = Training(tools, MODELS["GPT 4x384"])
     yield Row("GPT 4x384, peak memory", training.peak_bytes,
@@ -141,6 +154,7 @@ def peak(tools, threads):
 def rows(tools):
     """All rows, in the order of the report."""
     yield from step_rows(tools)
+    yield from precision_rows(tools)
     yield from memory_rows(tools)
     yield from compile_rows(tools)
     yield from executor_rows(tools)

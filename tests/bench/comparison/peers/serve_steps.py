@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A peer that is ready to take training steps: serve_steps.py eager|compile|jax MODEL BATCH THREADS
+"""A peer that is ready to take training steps: serve_steps.py eager|autocast|compile|jax MODEL BATCH THREADS
 
 Prints one JSON object when it is warm. For each line on stdin, a number of seconds, it takes steps for so long and prints
-their median. MODEL gemm (eager) multiplies two matrices of BATCH x BATCH. The first object has how far the peak of resident memory rose
+their median. autocast is PyTorch with products in bf16. MODEL gemm (eager) multiplies two matrices of BATCH x BATCH. The first object has how far the peak of resident memory rose
 above what the process had before the model was made.
 """
 import json
@@ -16,7 +16,7 @@ WARM_UP = 3
 FEWEST = 5
 
 
-def torch_step(compiled, name, batch, threads):
+def torch_step(peer, name, batch, threads):
     import torch
     from torch_models import training
 
@@ -27,10 +27,11 @@ def torch_step(compiled, name, batch, threads):
     model, x, y, loss, optimizer = training(name, batch)
 
     def value():
-        return loss(model(x), y)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=peer == "autocast"):
+            return loss(model(x), y)
 
-    forward = torch.compile(value) if compiled else value
-    update = torch.compile(optimizer.step) if compiled else optimizer.step
+    forward = torch.compile(value) if peer == "compile" else value
+    update = torch.compile(optimizer.step) if peer == "compile" else optimizer.step
 
     def step():
         optimizer.zero_grad(set_to_none=True)
@@ -45,7 +46,7 @@ def make_step(peer, name, batch, threads):
         from jax_models import step_of
 
         return step_of(name, batch)
-    return torch_step(peer == "compile", name, batch, threads)
+    return torch_step(peer, name, batch, threads)
 
 
 def resident_bytes():
