@@ -158,7 +158,8 @@ private:
       const Label *again = std::find(term.labels.begin() + at + 1, term.labels.end(), label);
       if (again == term.labels.end())
         continue;
-      int64_t rank = int64_t(term.labels.size()), second = again - term.labels.begin(), size = equation.sizes.at(label);
+      int64_t rank = int64_t(term.labels.size()), second = again - term.labels.begin(),
+              size = tensorOf(term.value).getDimSize(unsigned(at)); // 1 where another operand repeats it
       SmallVector<int64_t> order, shape, starts(size_t(rank - 1), 0), sizes(size_t(rank - 1), -1),
           steps(size_t(rank - 1), 1);
       Labels rest;

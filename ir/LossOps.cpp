@@ -2,6 +2,7 @@
 // Losses. Each is the mean over samples (dimension 0) of a loss per sample, which is itself a mean over the sample's
 // positions.
 #include "ir/LossOps.h"
+#include "ir/ElementTypes.h"
 #include "ir/ElementwiseOps.h"
 #include "ir/Expression.h"
 #include "ir/GradientBuilding.h"
@@ -204,9 +205,10 @@ struct Positions {
 
 static Positions buildPositions(OpBuilder &builder, Location loc, Value target, Type element,
                                 std::optional<int64_t> ignoreIndex) {
-  if (!ignoreIndex)
-    return {target, {}};
   auto scalar = RankedTensorType::get({}, tensorOf(target).getElementType());
+  // A class that the target's type cannot hold, as -100 of unsigned ones, is no position's.
+  if (!ignoreIndex || storedElement(double(*ignoreIndex), scalar.getElementType()) != double(*ignoreIndex))
+    return {target, {}};
   Value isCounted = builder.create<CompareOp>(loc, target, buildFilled(builder, loc, scalar, double(*ignoreIndex)),
                                               builder.getStringAttr("ne"), PlaceAttr());
   Value inside = builder.create<SelectOp>(loc, isCounted, target, buildFilled(builder, loc, scalar, 0), PlaceAttr());

@@ -28,8 +28,8 @@ static LogicalResult inferRowwise(MLIRContext *context, std::optional<Location> 
   if (deferInference(context, operands, 1, inferred))
     return success();
   auto type = tensorOf(operands[0]);
-  if (type.getRank() < 1)
-    return reject<Op>(location, "has operand ", type, ", expected at least one dimension");
+  if (type.getRank() < 1 || !isa<FloatType>(type.getElementType()))
+    return reject<Op>(location, "has operand ", type, ", expected floats (dg.cast makes them) and a dimension");
   for (Value operand : operands.drop_front())
     if (!mayBeEqual(tensorOf(operand).getShape(), type.getShape()) ||
         tensorOf(operand).getElementType() != type.getElementType())
@@ -266,12 +266,13 @@ static std::optional<int64_t> firstNormalized(IntegerAttr axis, RankedTensorType
 template <typename Op>
 static LogicalResult checkRowParameter(std::optional<Location> location, StringRef name, RankedTensorType parameter,
                                        RankedTensorType input, int64_t first) {
-  bool isGood = mayBeEqual(parameter.getShape(), input.getShape().drop_front(size_t(first))) &&
+  bool isGood = isa<FloatType>(input.getElementType()) &&
+                mayBeEqual(parameter.getShape(), input.getShape().drop_front(size_t(first))) &&
                 (parameter.getElementType() == input.getElementType() ||
                  parameter.getElementType() == arithmeticType(input.getElementType()));
   return isGood ? success()
                 : reject<Op>(location, "has ", name, " ", parameter, " for input ", input,
-                             ", expected one element for each of the input's ",
+                             ", expected floats, and one element for each of the input's ",
                              first + 1 == input.getRank() ? "last dimension" : "dimensions that are normalized");
 }
 

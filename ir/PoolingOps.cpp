@@ -6,6 +6,7 @@
 #include "ir/GatherOps.h"
 #include "ir/GradientBuilding.h"
 #include "ir/MathOps.h"
+#include "ir/RootOfSum.h"
 #include "ir/ShapeOps.h"
 #include "ir/ShardingRules.h"
 #include "ir/TypeInference.h"
@@ -22,8 +23,8 @@ namespace dg::ir {
 template <typename Op>
 static FailureOr<SmallVector<int64_t>> pooledShape(std::optional<Location> location, RankedTensorType input,
                                                    DenseI64ArrayAttr kernel, ArrayRef<int64_t> strides) {
-  if (input.getRank() != 4)
-    return reject<Op>(location, "has input ", input, ", expected [n, c, h, w]");
+  if (input.getRank() != 4 || !isa<FloatType>(input.getElementType()))
+    return reject<Op>(location, "has input ", input, ", expected floats (dg.cast makes them) in [n, c, h, w]");
   if (kernel.size() != 2 || strides.size() != 2 || llvm::any_of(strides, [](int64_t stride) { return stride < 1; }) ||
       llvm::any_of(kernel.asArrayRef(), [](int64_t size) { return size < 1; }))
     return reject<Op>(location, "has kernel ", kernel, ", expected two sizes, and two strides or none, all above 0");
@@ -161,9 +162,9 @@ static FailureOr<RankedTensorType> inferPool(std::optional<Location> location, A
   if (!error.empty())
     return reject<Op>(location, error);
   Windows windows = windowsOf(op);
-  if (input.getRank() != int64_t(windows.rank()) + 2)
-    return reject<Op>(location, "has input ", input, ", expected [n, c] and ", windows.rank(),
-                      " more dimensions, as the kernel has sizes");
+  if (input.getRank() != int64_t(windows.rank()) + 2 || !isa<FloatType>(input.getElementType()))
+    return reject<Op>(location, "has input ", input, ", expected floats (dg.cast makes them) in [n, c] and ",
+                      windows.rank(), " more dimensions, as the kernel has sizes");
   SmallVector<int64_t> shape(input.getShape());
   for (size_t dim = 0; dim < windows.rank(); ++dim) {
     int64_t &size = shape[2 + dim];
@@ -429,7 +430,7 @@ SmallVector<Value> LpPoolOp::decompose(OpBuilder &builder) {
                  builder.create<AvgPoolOp>(getLoc(), powers.value(), getKernelAttr(), getStridesAttr(),
                                            getPaddingAttr(), getDilationAttr(), getCeilAttr(), UnitAttr(),
                                            builder.getUnitAttr(), PlaceAttr()));
-  return {p == 1 ? sum : p == 2 ? sum.apply<SqrtOp>() : sum.with<PowOp>(sum.number(1 / p))};
+  return {p == 1 ? sum : rootOfSum(builder, getLoc(), sum, p)};
 }
 
 LogicalResult LpPoolOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
@@ -451,8 +452,10 @@ static LogicalResult inferGlobalPool(MLIRContext *context, std::optional<Locatio
   if (deferInference(context, operands, 1, inferred))
     return success();
   auto input = tensorOf(operands[0]);
-  if (input.getRank() < 3)
-    return reject<Op>(location, "has input ", input, ", expected [n, c, …] with at least one dimension of places");
+  if (input.getRank() < 3 || !isa<FloatType>(input.getElementType()) ||
+      llvm::is_contained(input.getShape().drop_front(2), 0))
+    return reject<Op>(location, "has input ", input,
+                      ", expected floats (dg.cast makes them) in [n, c, …] with at least one place");
   SmallVector<int64_t> shape(input.getRank(), 1);
   shape[0] = input.getDimSize(0), shape[1] = input.getDimSize(1);
   inferred.push_back(RankedTensorType::get(shape, input.getElementType()));

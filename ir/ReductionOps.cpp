@@ -7,6 +7,7 @@
 #include "ir/LogicOps.h"
 #include "ir/MathOps.h"
 #include "ir/ReductionSupport.h"
+#include "ir/RootOfSum.h"
 #include "ir/ShapeOps.h"
 
 #include <cmath>
@@ -170,7 +171,7 @@ Parts ReduceL2Op::decompose(OpBuilder &builder) {
   bool isInteger = isa<IntegerType>(elementOf(x));
   if (isInteger)
     x = x.apply<CastOp>(TypeAttr::get(builder.getF64Type()));
-  Expression root = sum(builder, getLoc(), x * x, getDims(), getKeep()).apply<SqrtOp>();
+  Expression root = rootOfSum(builder, getLoc(), sum(builder, getLoc(), x * x, getDims(), getKeep()), 2);
   return {isInteger ? root.apply<CastOp>(TypeAttr::get(elementOf(getInput()))) : root};
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses as operators: they may stand anywhere in a graph. (`dgc --loss` adds one of dg's own to a model.)
+#include "ir/ElementTypes.h"
 #include "ir/onnx/NodeTable.h"
 
 using namespace mlir;
@@ -31,10 +32,12 @@ static Value negativeLogLikelihood(Node &node, Value logProbabilities, Value tar
   RankedTensorType type = tensorOf(logProbabilities);
   Type element = type.getElementType();
   Value weights;
-  if (node.hasAttribute("ignore_index")) {
+  double index = double(node.integer("ignore_index", 0));
+  // A class that the target's type cannot hold is no position's.
+  if (node.hasAttribute("ignore_index") && storedElement(index, tensorOf(target).getElementType()) == index) {
     // Ignored targets may be no classes at all: they look up class 0 and weigh nothing.
-    Value ignored = node.op("compare", {target, node.scalarLike(double(node.integer("ignore_index", 0)), target)},
-                            {node.attr("predicate", StringRef("eq"))});
+    Value ignored =
+        node.op("compare", {target, node.scalarLike(index, target)}, {node.attr("predicate", StringRef("eq"))});
     target = node.op("select", {ignored, node.scalarLike(0, target), target});
     weights = node.cast(node.op("logical_not", {ignored}), element);
   }

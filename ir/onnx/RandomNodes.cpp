@@ -108,7 +108,10 @@ static Results dropout(Node &node) {
   Value isKept = node.op("compare", {unit, ratio}, {node.attr("predicate", StringRef("ge"))});
   isKept = node.op("logical_or", {isKept, node.op("logical_not", {drops})});
   Value one = node.scalar(1, element);
-  Value factor = node.op("select", {drops, node.op("div", {one, node.op("sub", {one, ratio})}), one});
+  // Where all are dropped, no factor is right, but an infinite one would make 0 · x no number.
+  Value isPart = node.op("compare", {ratio, one}, {node.attr("predicate", StringRef("lt"))});
+  Value share = node.op("select", {node.op("logical_and", {drops, isPart}), node.op("sub", {one, ratio}), one});
+  Value factor = node.op("div", {one, share});
   return {node.op("mul", {x, node.op("mul", {node.cast(isKept, element), factor})}), node.cast(isKept, maskElement)};
 }
 

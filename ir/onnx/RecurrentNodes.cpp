@@ -124,116 +124,169 @@ static Value whereRunning(Node &node, Value lengths, Value time, Value running, 
   return node.op("select", {isRunning, running, ended});
 }
 
-static Results recurrent(Node &node, int64_t numGates, unsigned numStates, const Step &step,
-                         ArrayRef<StringRef> usualActivations) {
-  Value x = node.input(0), weight = node.input(1), recurrence = node.input(2), bias = node.optionalInput(3),
-        lengths = node.optionalInput(4);
+namespace {
+/// What RNN, GRU and LSTM differ in.
+struct Kind {
+  int64_t numGates;
+  unsigned numStates;
+  Step step;
+  SmallVector<StringRef> activations; ///< where the node names none
+};
+
+/// A node of one of them, with its inputs [steps, batch, width].
+struct Recurrence {
+  Node &node;
+  const Kind &kind;
+  Value x, weight, recurrence, bias, lengths;
+  bool isBatchFirst;
+  std::string direction;
+  SmallVector<std::string> named; ///< activations of all directions
+
+  Recurrence(Node &node, const Kind &kind)
+      : node(node), kind(kind), x(node.input(0)), weight(node.input(1)), recurrence(node.input(2)),
+        bias(node.optionalInput(3)), lengths(node.optionalInput(4)), isBatchFirst(node.integer("layout", 0) != 0),
+        direction(node.text("direction", "forward")), named(node.texts("activations")) {}
+
+  int64_t steps() const { return tensorOf(x).getDimSize(0); }
+  int64_t batch() const { return tensorOf(x).getDimSize(1); }
+  int64_t hidden() const { return tensorOf(recurrence).getDimSize(2); }
+  int64_t numDirections() const { return tensorOf(weight).getDimSize(0); }
+  Type element() const { return tensorOf(x).getElementType(); }
+
+  bool check();
+  std::optional<Cell> cell(int64_t way);
+  std::optional<SmallVector<Value>> firstStates(int64_t way);
+  Value inputSums(int64_t way);
+  Results run(int64_t way);
+};
+} // namespace
+
+/// Whether inputs and attributes are ones that are known; the samples of the input stand second afterwards.
+bool Recurrence::check() {
   if (!x || !weight || !recurrence)
-    return {};
+    return false;
   if (tensorOf(x).getRank() != 3 || tensorOf(weight).getRank() != 3 || tensorOf(recurrence).getRank() != 3) {
     node.reject() << "has an input of type " << tensorOf(x)
                   << ", expected [steps, batch, width] and weights of as many dimensions";
-    return {};
+    return false;
   }
-  bool isBatchFirst = node.integer("layout", 0) != 0;
   if (isBatchFirst)
     x = node.op("transpose", {x}, {node.attr("permutation", ArrayRef<int64_t>{1, 0, 2})});
-  RankedTensorType type = tensorOf(x);
-  int64_t steps = type.getDimSize(0), batch = type.getDimSize(1), numDirections = tensorOf(weight).getDimSize(0),
-          hidden = tensorOf(recurrence).getDimSize(2);
-  std::string direction = node.text("direction", "forward");
-  if ((bias && !checkRank(node, bias, 2, "biases")) || (lengths && !checkRank(node, lengths, 1, "sequence lengths")))
-    return {};
-  if (steps < 1 || node.hasAttribute("clip") || node.integer("input_forget", 0) != 0 ||
-      numDirections != (direction == "bidirectional" ? 2 : 1) ||
-      (node.version() < 7 && node.integer("output_sequence", 0) != 0 && numStates == 0)) {
-    node.reject() << "has " << steps << " steps, " << numDirections
-                  << " directions, or clip or input_forget, expected at least one step and none of these";
-    return {};
+  if (!x || (bias && !checkRank(node, bias, 2, "biases")) ||
+      (lengths && !checkRank(node, lengths, 1, "sequence lengths")))
+    return false;
+  if (steps() >= 1 && !node.hasAttribute("clip") && node.integer("input_forget", 0) == 0 &&
+      numDirections() == (direction == "bidirectional" ? 2 : 1))
+    return true;
+  node.reject() << "has " << steps() << " steps, " << numDirections()
+                << " directions, or clip or input_forget, expected at least one step and none of these";
+  return false;
+}
+
+/// The weights of one direction.
+std::optional<Cell> Recurrence::cell(int64_t way) {
+  Cell cell;
+  cell.recurrent = pick(node, recurrence, 0, way);
+  cell.recurrentBias =
+      bias ? part(node, pick(node, bias, 0, way), 1, 2) : node.filled(0, {kind.numGates * hidden()}, element());
+  for (int64_t gate = 0; kind.numGates == 3 && gate < kind.numGates; ++gate) {
+    cell.rows.push_back(node.op("slice", {cell.recurrent},
+                                {node.attr("starts", ArrayRef<int64_t>{gate * hidden(), 0}),
+                                 node.attr("sizes", ArrayRef<int64_t>{hidden(), hidden()})}));
+    cell.biases.push_back(part(node, cell.recurrentBias, gate, 3));
   }
-  SmallVector<std::string> named = node.texts("activations");
-  SmallVector<Value> outputs; // [steps, 1, batch, hidden] of each direction
-  SmallVector<SmallVector<Value>> finals(numStates);
-  for (int64_t way = 0; way < numDirections; ++way) {
-    Cell cell;
-    cell.recurrent = pick(node, recurrence, 0, way);
-    Value inputBias;
-    if (bias) {
-      Value own = pick(node, bias, 0, way);
-      inputBias = part(node, own, 0, 2);
-      cell.recurrentBias = part(node, own, 1, 2);
-    } else {
-      cell.recurrentBias = node.filled(0, {numGates * hidden}, type.getElementType());
-    }
-    for (int64_t gate = 0; numGates == 3 && gate < numGates; ++gate) {
-      cell.rows.push_back(node.op("slice", {cell.recurrent},
-                                  {node.attr("starts", ArrayRef<int64_t>{gate * hidden, 0}),
-                                   node.attr("sizes", ArrayRef<int64_t>{hidden, hidden})}));
-      cell.biases.push_back(part(node, cell.recurrentBias, gate, 3));
-    }
-    if (Value peepholes = numStates == 2 ? node.optionalInput(7) : Value()) {
-      if (!checkRank(node, peepholes, 2, "peepholes"))
-        return {};
-      cell.peepholes = pick(node, peepholes, 0, way);
-    }
-    for (size_t i = 0; i < usualActivations.size(); ++i) {
-      size_t at = size_t(way) * usualActivations.size() + i;
-      cell.activations.push_back(at < named.size() ? StringRef(named[at]) : usualActivations[i]);
-    }
-    SmallVector<Value> states;
-    for (unsigned state = 0; state < numStates; ++state) {
-      if (Value given = node.optionalInput(5 + state)) {
-        if (!checkRank(node, given, 3, "a first state"))
-          return {};
-        states.push_back(isBatchFirst ? pick(node, given, 1, way) : pick(node, given, 0, way));
-        continue;
-      }
-      states.push_back(node.filled(0, {batch, hidden}, type.getElementType()));
-    }
-    bool isReverse = way == 1 || direction == "reverse";
-    // All steps' input sums are one product.
-    Value sums =
-        linear(node, node.reshape(x, {steps * batch, type.getDimSize(2)}), pick(node, weight, 0, way), inputBias);
-    sums = node.reshape(sums, {steps, batch, numGates * hidden});
-    SmallVector<Value> scanned = {sums};
-    if (lengths)
-      scanned.push_back(node.counting(steps, node.builder().getI64Type()));
-    Results scan = node.scan(states, scanned, isReverse, 1, [&](ValueRange arguments) -> Results {
-      SmallVector<Value> before(arguments.take_front(numStates));
-      Value time = lengths ? arguments.back() : Value();
-      Results returned = step(node, cell, arguments[numStates], before);
-      Value output = whereRunning(node, lengths, time, returned[0], node.scalarLike(0, returned[0]));
-      for (unsigned state = 0; state < numStates; ++state)
-        returned[state] = whereRunning(node, lengths, time, returned[state], before[state]);
-      returned.push_back(output);
-      return returned;
-    });
-    outputs.push_back(scan[numStates] ? node.reshape(scan[numStates], {steps, 1, batch, hidden}) : Value());
+  if (Value peepholes = kind.numStates == 2 ? node.optionalInput(7) : Value()) {
+    if (!checkRank(node, peepholes, 2, "peepholes"))
+      return std::nullopt;
+    cell.peepholes = pick(node, peepholes, 0, way);
+  }
+  for (size_t i = 0; i < kind.activations.size(); ++i) {
+    size_t at = size_t(way) * kind.activations.size() + i;
+    cell.activations.push_back(at < named.size() ? StringRef(named[at]) : kind.activations[i]);
+  }
+  return cell;
+}
+
+/// [batch, hidden] each: given, or zeros.
+std::optional<SmallVector<Value>> Recurrence::firstStates(int64_t way) {
+  SmallVector<Value> states;
+  for (unsigned state = 0; state < kind.numStates; ++state) {
+    Value given = node.optionalInput(5 + state);
+    if (given && !checkRank(node, given, 3, "a first state"))
+      return std::nullopt;
+    states.push_back(given ? pick(node, given, isBatchFirst ? 1 : 0, way)
+                           : node.filled(0, {batch(), hidden()}, element()));
+  }
+  return states;
+}
+
+/// x · Wᵀ + b of all steps, as one product: [steps, batch, gates · hidden].
+Value Recurrence::inputSums(int64_t way) {
+  Value inputBias = bias ? part(node, pick(node, bias, 0, way), 0, 2) : Value();
+  Value flat = node.reshape(x, {steps() * batch(), tensorOf(x).getDimSize(2)});
+  return node.reshape(linear(node, flat, pick(node, weight, 0, way), inputBias),
+                      {steps(), batch(), kind.numGates * hidden()});
+}
+
+/// One direction: the last states [1, batch, hidden], then the outputs [steps, 1, batch, hidden]. Nothing where the
+/// node is rejected.
+Results Recurrence::run(int64_t way) {
+  std::optional<Cell> own = cell(way);
+  std::optional<SmallVector<Value>> states = firstStates(way);
+  if (!own || !states)
+    return {};
+  SmallVector<Value> scanned = {inputSums(way)};
+  if (lengths)
+    scanned.push_back(node.counting(steps(), node.builder().getI64Type()));
+  unsigned numStates = kind.numStates;
+  bool isReverse = way == 1 || direction == "reverse";
+  Results results = node.scan(*states, scanned, isReverse, 1, [&](ValueRange arguments) -> Results {
+    SmallVector<Value> before(arguments.take_front(numStates));
+    Value time = lengths ? arguments.back() : Value();
+    Results returned = kind.step(node, *own, arguments[numStates], before);
+    Value output = whereRunning(node, lengths, time, returned[0], node.scalarLike(0, returned[0]));
     for (unsigned state = 0; state < numStates; ++state)
-      finals[state].push_back(scan[state]);
-  }
-  if (node.isRejected() || llvm::is_contained(outputs, Value()))
+      returned[state] = whereRunning(node, lengths, time, returned[state], before[state]);
+    returned.push_back(output);
+    return returned;
+  });
+  if (node.isRejected() || llvm::is_contained(results, Value()))
     return {};
-  // [steps, directions, batch, hidden], or [batch, steps, directions, hidden]
-  Value stacked = outputs.size() == 1 ? outputs[0] : node.op("concat", outputs, {node.attr("dim", int64_t(1))});
-  if (isBatchFirst)
-    stacked = node.op("transpose", {stacked}, {node.attr("permutation", ArrayRef<int64_t>{2, 0, 1, 3})});
-  Results results = {stacked};
-  for (SmallVector<Value> &final : finals) {
-    for (Value &value : final)
-      value = node.reshape(value, {1, batch, hidden});
-    Value joined = final.size() == 1 ? final[0] : node.op("concat", final, {node.attr("dim", int64_t(0))});
-    if (isBatchFirst)
-      joined = node.op("transpose", {joined}, {node.attr("permutation", ArrayRef<int64_t>{1, 0, 2})});
-    results.push_back(joined);
+  for (unsigned state = 0; state < numStates; ++state)
+    results[state] = node.reshape(results[state], {1, batch(), hidden()});
+  results[numStates] = node.reshape(results[numStates], {steps(), 1, batch(), hidden()});
+  return results;
+}
+
+static Results recurrent(Node &node, const Kind &kind) {
+  Recurrence all(node, kind);
+  if (!all.check())
+    return {};
+  SmallVector<SmallVector<Value>> ways(kind.numStates + 1); // of each result of `run`
+  for (int64_t way = 0; way < all.numDirections(); ++way) {
+    Results own = all.run(way);
+    if (own.empty())
+      return {};
+    for (auto [index, value] : llvm::enumerate(own))
+      ways[index].push_back(value);
   }
+  // The directions stand second in outputs and first in states; where samples come first, they stand behind the
+  // samples, and in outputs also behind the steps.
+  auto joined = [&](ArrayRef<Value> parts, int64_t dim, ArrayRef<int64_t> batchFirst) {
+    Value whole = parts.size() == 1 ? parts[0] : node.op("concat", parts, {node.attr("dim", dim)});
+    return all.isBatchFirst ? node.op("transpose", {whole}, {node.attr("permutation", batchFirst)}) : whole;
+  };
+  Results results = {joined(ways.back(), 1, {2, 0, 1, 3})};
+  for (ArrayRef<Value> parts : ArrayRef(ways).drop_back())
+    results.push_back(joined(parts, 0, {1, 0, 2}));
   return results;
 }
 
 void addRecurrentNodes(NodeTable &table) {
-  table["RNN"] = [](Node &node) { return recurrent(node, 1, 1, rnnStep, {"Tanh"}); };
-  table["GRU"] = [](Node &node) { return recurrent(node, 3, 1, gruStep, {"Sigmoid", "Tanh"}); };
-  table["LSTM"] = [](Node &node) { return recurrent(node, 4, 2, lstmStep, {"Sigmoid", "Tanh", "Tanh"}); };
+  auto add = [&](const char *name, Kind kind) { table[name] = [kind](Node &node) { return recurrent(node, kind); }; };
+  add("RNN", {1, 1, rnnStep, {"Tanh"}});
+  add("GRU", {3, 1, gruStep, {"Sigmoid", "Tanh"}});
+  add("LSTM", {4, 2, lstmStep, {"Sigmoid", "Tanh", "Tanh"}});
 }
 
 } // namespace dg::ir::onnx_import

@@ -77,17 +77,34 @@ static NodeFunction argument(const char *op) {
   };
 }
 
+/// Sums along one dimension, or, where only the running model knows which, along the one that it names: no shape
+/// depends on it. A number that is no dimension means the last.
 static Results cumulativeSum(Node &node) {
   Value x = node.input(0);
-  auto axis = node.neededInteger(1, "axis");
-  auto dim = x && axis ? node.dimension(*axis, tensorOf(x).getRank()) : std::nullopt;
-  if (!dim)
+  if (!x)
     return {};
-  SmallVector<NamedAttribute> attributes = {node.attr("axis", *dim)};
-  for (const char *flag : {"exclusive", "reverse"})
-    if (node.integer(flag, 0) != 0)
-      attributes.push_back(node.flag(flag));
-  return {node.op("cumsum", {x}, attributes)};
+  int64_t rank = tensorOf(x).getRank();
+  auto along = [&](int64_t dim) {
+    SmallVector<NamedAttribute> attributes = {node.attr("axis", dim)};
+    for (const char *flag : {"exclusive", "reverse"})
+      if (node.integer(flag, 0) != 0)
+        attributes.push_back(node.flag(flag));
+    return node.op("cumsum", {x}, attributes);
+  };
+  if (!node.hasInput(1) || node.constantInput(1)) {
+    auto given = node.neededInteger(1, "axis");
+    auto dim = given ? node.dimension(*given, rank) : std::nullopt;
+    return {dim ? along(*dim) : Value()};
+  }
+  Value chosen = along(rank - 1), number = node.reshape(node.input(1), {});
+  for (int64_t dim = rank - 2; dim >= 0; --dim) {
+    auto is = [&](int64_t which) {
+      return node.op("compare", {number, node.scalarLike(double(which), number)},
+                     {node.attr("predicate", StringRef("eq"))});
+    };
+    chosen = node.op("select", {node.op("logical_or", {is(dim), is(dim - rank)}), along(dim), chosen});
+  }
+  return {chosen};
 }
 
 static Results topK(Node &node) {

@@ -417,17 +417,35 @@ static Results spaceToDepth(Node &node) {
   return {node.op("space_to_depth", {node.input(0)}, {node.attr("block", node.integer("blocksize", 0))})};
 }
 
+/// The triangle above or below a diagonal that the running model names: k is the column less the row.
+static Value triangleAt(Node &node, Value x, Value k, bool isUpper) {
+  if (!x || !k)
+    return {};
+  RankedTensorType type = tensorOf(x);
+  if (type.getRank() < 2) {
+    node.reject() << "has an input of type " << type << ", expected matrices";
+    return {};
+  }
+  Type i64 = node.builder().getI64Type();
+  int64_t numRows = type.getShape().drop_back().back(), numColumns = type.getShape().back();
+  Value row = node.reshape(node.counting(numRows, i64), {numRows, 1});
+  Value offset = node.op("sub", {node.counting(numColumns, i64), row});
+  Value isKept = node.op("compare", {offset, node.cast(node.reshape(k, {}), i64)},
+                         {node.attr("predicate", StringRef(isUpper ? "ge" : "le"))});
+  return node.op("select", {isKept, x, node.scalarLike(0, x)});
+}
+
 static Results trilu(Node &node) {
   Value x = node.input(0);
-  int64_t diagonal = 0;
-  if (node.hasInput(1)) {
-    auto given = node.neededInteger(1, "k");
-    if (!given)
-      return {};
-    diagonal = *given;
-  }
-  SmallVector<NamedAttribute> attributes = {node.attr("diagonal", diagonal)};
-  if (node.integer("upper", 1) != 0)
+  bool isUpper = node.integer("upper", 1) != 0;
+  std::optional<DenseElementsAttr> diagonal = node.hasInput(1) ? node.constantInput(1) : std::nullopt;
+  if (node.hasInput(1) && !diagonal)
+    return {triangleAt(node, x, node.input(1), isUpper)};
+  auto given = diagonal ? node.neededInteger(1, "diagonal") : std::optional<int64_t>(0);
+  if (!given)
+    return {};
+  SmallVector<NamedAttribute> attributes = {node.attr("diagonal", *given)};
+  if (isUpper)
     attributes.push_back(node.flag("upper"));
   return {node.op("trilu", {x}, attributes)};
 }

@@ -34,7 +34,7 @@ dg.graph @forward(%x: tensor<2x3x9x8xf32>) {
 // -----
 
 dg.graph @forward(%x: tensor<2x3x9xf32>) {
-  // expected-error@+1 {{'dg.max_pool_indices' op has input 'tensor<2x3x9xf32>', expected [n, c] and 2 more dimensions, as the kernel has sizes}}
+  // expected-error@+1 {{'dg.max_pool_indices' op has input 'tensor<2x3x9xf32>', expected floats (dg.cast makes them) in [n, c] and 2 more dimensions, as the kernel has sizes}}
   %a = dg.max_pool_indices %x {kernel = array<i64: 3, 3>}
   dg.return %a
 }
@@ -74,7 +74,7 @@ dg.graph @forward(%g: tensor<2x3x3xf32>) {
 // -----
 
 dg.graph @forward(%x: tensor<2x3xf32>) {
-  // expected-error@+1 {{'dg.global_avg_pool' op has input 'tensor<2x3xf32>', expected [n, c, …] with at least one dimension of places}}
+  // expected-error@+1 {{'dg.global_avg_pool' op has input 'tensor<2x3xf32>', expected floats (dg.cast makes them) in [n, c, …] with at least one place}}
   %a = dg.global_avg_pool %x
   dg.return %a
 }
@@ -274,7 +274,55 @@ dg.graph @forward(%x: tensor<4x3xf32>, %w: tensor<3xf32>) {
 // -----
 
 dg.graph @forward(%x: tensor<4x3x5xf32>, %w: tensor<5xf32>) {
-  // expected-error@+1 {{'dg.layer_norm' op has weight 'tensor<5xf32>' for input 'tensor<4x3x5xf32>', expected one element for each of the input's dimensions that are normalized}}
+  // expected-error@+1 {{'dg.layer_norm' op has weight 'tensor<5xf32>' for input 'tensor<4x3x5xf32>', expected floats, and one element for each of the input's dimensions that are normalized}}
   %n = dg.layer_norm %x, %w, %w {axis = 1}
   dg.return %n
+}
+
+// -----
+
+dg.graph @g(%x: tensor<2x3x0xf32>) {
+  // expected-error@+1 {{'dg.global_max_pool' op has input 'tensor<2x3x0xf32>', expected floats (dg.cast makes them) in [n, c, …] with at least one place}}
+  %r = dg.global_max_pool %x
+  dg.return %r
+}
+
+// -----
+
+dg.graph @g(%x: tensor<2x3x4xi32>) {
+  // expected-error@+1 {{'dg.global_avg_pool' op has input 'tensor<2x3x4xi32>', expected floats (dg.cast makes them) in [n, c, …] with at least one place}}
+  %r = dg.global_avg_pool %x
+  dg.return %r
+}
+
+// -----
+
+dg.graph @g(%x: tensor<2x3x4xi32>) {
+  // expected-error@+1 {{'dg.avg_pool' op has input 'tensor<2x3x4xi32>', expected floats (dg.cast makes them) in [n, c] and 1 more dimensions, as the kernel has sizes}}
+  %r = dg.avg_pool %x {kernel = array<i64: 2>}
+  dg.return %r
+}
+
+// -----
+
+dg.graph @g(%x: tensor<2x3x4x4xi8>) {
+  // expected-error@+1 {{'dg.max_pool2d' op has input 'tensor<2x3x4x4xi8>', expected floats (dg.cast makes them) in [n, c, h, w]}}
+  %r = dg.max_pool2d %x {kernel = array<i64: 2, 2>}
+  dg.return %r
+}
+
+// -----
+
+dg.graph @g(%x: tensor<2x3xi32>) {
+  // expected-error@+1 {{'dg.softmax' op has operand 'tensor<2x3xi32>', expected floats (dg.cast makes them) and a dimension}}
+  %r = dg.softmax %x
+  dg.return %r
+}
+
+// -----
+
+dg.graph @g(%x: tensor<2x3xi32>, %w: tensor<3xi32>) {
+  // expected-error@+1 {{'dg.layer_norm' op has weight 'tensor<3xi32>' for input 'tensor<2x3xi32>', expected floats, and one element for each of the input's last dimension}}
+  %r = dg.layer_norm %x, %w, %w
+  dg.return %r
 }

@@ -98,7 +98,7 @@ TEST(Inference, SaysWhatWasFoundAndExpected) {
       {"%a: tensor<4x6xf32>", "dg.softmax %a {causal}", "is causal over"},
       {"%a: tensor<4x6xf32>, %b: tensor<4x5xf32>", "dg.softmax_grad %a, %b", "expected equal types"},
       {"%a: tensor<4x6xf32>, %b: tensor<5xf32>", "dg.layer_norm %a, %b, %b", "has weight 'tensor<5xf32>' for input"},
-      {"%a: tensor<4x6x6xf32>", "dg.max_pool2d %a {kernel = array<i64: 2, 2>}", "expected [n, c, h, w]"},
+      {"%a: tensor<4x6x6xf32>", "dg.max_pool2d %a {kernel = array<i64: 2, 2>}", "in [n, c, h, w]"},
       {"%a: tensor<1x1x3x3xf32>", "dg.max_pool2d %a {kernel = array<i64: 4, 4>}", "expected a kernel that fits"},
       {"%a: tensor<1x1x3x3xf32>, %b: tensor<1x1x4x4xf32>", "dg.max_pool2d_grad %a, %b {kernel = array<i64: 2, 2>}",
        "expected the shape of the pooled input"},

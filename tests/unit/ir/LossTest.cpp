@@ -74,3 +74,31 @@ TEST(Loss, IsTheMeanOfItsLossesPerSample) {
       EXPECT_NEAR(found, numCounted == 0 ? 0 : numRight / numCounted, 1e-13);
     }
 }
+
+TEST(Loss, IgnoresNoClassThatItsTargetCannotHold) {
+  auto context = makeContext();
+  for (const char *kind : {"nll", "cross_entropy"})
+    // In 8 bits 256 would be class 0 and -254 class 2.
+    for (const char *index : {"256", "-254"}) {
+      auto module =
+          parse(*context, std::string("dg.graph @g(%a: tensor<2x3xf64>, %b: tensor<2xui8>) { %r = dg.") + kind +
+                              " %a, %b {ignore_index = " + index + "}\n dg.return %r {names = [\"loss\"]} }");
+      GraphOp graph = *module->getOps<GraphOp>().begin();
+      ASSERT_TRUE(succeeded(deduce(graph)));
+      ReturnOp end = graph.getReturn();
+      OpBuilder builder(end);
+      auto loss = cast<LossOp>(end->getOperand(0).getDefiningOp());
+      SampleMeasure perSample = loss.buildPerSample(builder), accuracy = loss.buildPerSampleAccuracy(builder);
+      EXPECT_FALSE(perSample.count);
+      EXPECT_FALSE(accuracy.count);
+      builder.create<ReturnOp>(end.getLoc(), ValueRange{end->getOperand(0), perSample.value, accuracy.value},
+                               builder.getStrArrayAttr({"loss", "samples", "accuracy"}), PlaceAttr());
+      end.erase();
+      ParameterStore none;
+      auto run = ReferenceExecutor().run(
+          graph, {{"a", {{2, 3}, {-0.5, -1.5, -2, -3, -0.25, -1}}}, {"b", {{2}, {0, 2}}}}, none);
+      ASSERT_TRUE(succeeded(run));
+      EXPECT_NEAR(run->at("loss").data[0], mean(run->at("samples")), 1e-13) << kind << " " << index;
+      EXPECT_EQ(run->at("accuracy").data, (std::vector<double>{1, 0}));
+    }
+}

@@ -22,6 +22,7 @@ std::vector<OpSpec> einsumRows() {
       {"dg.einsum %a {equation = \"...ii->...i\"}", {{"b c n n"}}},
       {"dg.einsum %a, %b {equation = \"iji,jk->ik\"}", {{"n m n"}, {"m k"}}},
       {"dg.einsum %a {equation = \"iii->i\"}", {{"n n n"}}},
+      {"dg.einsum %a, %b {equation = \"ii,i->i\"}", {{"1 1"}, {"n"}}},
   };
 }
 
