@@ -9,6 +9,8 @@
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <numeric>
 
 using namespace mlir;
@@ -51,7 +53,8 @@ LogicalResult ReshapeOp::inferReturnTypes(MLIRContext *context, std::optional<Lo
     }
     if (shape[dim] < 0)
       return fail("sizes above 0, 0 to keep, or one -1 to deduce");
-    numResult *= shape[dim];
+    if (llvm::MulOverflow(numResult, shape[dim], numResult))
+      return fail("one whose elements can be counted");
   }
   if (deduced) {
     if (numUnknown == 0 && (numResult == 0 || numInput % numResult != 0))

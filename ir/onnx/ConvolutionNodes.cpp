@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions and pools: operators that slide a window over the places of [n, c, …].
-#include "ir/Elements.h"
 #include "ir/onnx/NodeTable.h"
 #include "ir/onnx/Products.h"
 
@@ -22,27 +21,43 @@ struct Window {
 };
 } // namespace
 
+/// So that no sum or product of sizes overflows.
+constexpr int64_t mostSize = 1 << 24, mostPlaces = int64_t(1) << 32;
+
+/// An attribute of as many numbers as `otherwise`, which stands for one that is left out; rejects the node where they
+/// are not from `least` to `most`.
+static std::optional<SmallVector<int64_t>> sizesOf(Node &node, StringRef name, ArrayRef<int64_t> otherwise,
+                                                   int64_t least, int64_t most = mostSize) {
+  SmallVector<int64_t> values = node.integers(name);
+  if (values.empty())
+    values.assign(otherwise.begin(), otherwise.end());
+  if (values.size() == otherwise.size() &&
+      llvm::all_of(values, [&](int64_t size) { return size >= least && size <= most; }))
+    return values;
+  node.reject() << "has " << values.size() << " numbers in '" << name << "', expected " << otherwise.size() << " from "
+                << least << " to " << most;
+  return std::nullopt;
+}
+
 /// Reads kernel_shape, strides, dilations, pads and auto_pad; `kernel` is what the weight says, empty for pools.
 static std::optional<Window> windowOf(Node &node, RankedTensorType input, ArrayRef<int64_t> kernel) {
   Window window;
   size_t places = input.getRank() < 2 ? 0 : size_t(input.getRank() - 2);
-  auto sizes = [&](StringRef name, ArrayRef<int64_t> otherwise, int64_t least) -> std::optional<SmallVector<int64_t>> {
-    SmallVector<int64_t> values = node.integers(name);
-    if (values.empty())
-      values.assign(otherwise.begin(), otherwise.end());
-    if (values.size() == otherwise.size() && llvm::all_of(values, [&](int64_t size) { return size >= least; }))
-      return values;
-    node.reject() << "has " << values.size() << " numbers in '" << name << "' for an input of type " << input
-                  << ", expected " << otherwise.size() << " of at least " << least;
+  if (places < 1 || (!kernel.empty() && kernel.size() != places) ||
+      llvm::any_of(input.getShape().drop_front(2), [](int64_t size) { return size > mostPlaces; })) {
+    node.reject() << "has an input of type " << input << ", expected [n, c] and "
+                  << (kernel.empty() ? std::string("one or more") : std::to_string(kernel.size()))
+                  << " dimensions of at most " << mostPlaces << " places";
     return std::nullopt;
-  };
+  }
   SmallVector<int64_t> ones(places, 1), zeros(2 * places, 0);
   if (kernel.empty() && node.integers("kernel_shape").empty()) {
     node.reject() << "has no kernel_shape, which the operator needs";
     return std::nullopt;
   }
-  auto found = sizes("kernel_shape", kernel.empty() ? ones : kernel, 1), strides = sizes("strides", ones, 1),
-       dilations = sizes("dilations", ones, 1), pads = sizes("pads", zeros, 0);
+  auto found = sizesOf(node, "kernel_shape", kernel.empty() ? ones : kernel, 1),
+       strides = sizesOf(node, "strides", ones, 1), dilations = sizesOf(node, "dilations", ones, 1),
+       pads = sizesOf(node, "pads", zeros, 0);
   if (!found || !strides || !dilations || !pads)
     return std::nullopt;
   window = {*found, *strides, *dilations, SmallVector<int64_t>(ArrayRef(*pads).take_front(places)),
@@ -94,9 +109,14 @@ static Results convTranspose(Node &node) {
   if (!window)
     return {};
   size_t places = window->kernel.size();
-  SmallVector<int64_t> extra = node.integers("output_padding"), wanted = node.integers("output_shape");
-  extra.resize(places, 0);
-  if (wanted.size() > places) // some files name batch and channels too
+  auto added = sizesOf(node, "output_padding", SmallVector<int64_t>(places, 0), 0);
+  SmallVector<int64_t> wanted = node.integers("output_shape");
+  // Some files name batch and channels too.
+  size_t named = wanted.size() == places + 2 ? places + 2 : places;
+  if (!added || (!wanted.empty() && !sizesOf(node, "output_shape", SmallVector<int64_t>(named, 1), 1, mostPlaces)))
+    return {};
+  SmallVector<int64_t> extra = *added;
+  if (!wanted.empty())
     wanted.erase(wanted.begin(), wanted.end() - ptrdiff_t(places));
   std::string automatic = node.text("auto_pad", "NOTSET");
   bool isSame = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
@@ -136,10 +156,6 @@ static Value globalPlaces(Node &node, Value places, RankedTensorType input) {
   int64_t size = 1;
   for (int64_t dim : input.getShape().drop_front(2))
     size *= dim;
-  HostTensor offsets{{input.getDimSize(0), input.getDimSize(1)}, {}};
-  offsets.shape.resize(size_t(input.getRank()), 1);
-  for (int64_t channel = 0; channel < input.getDimSize(0) * input.getDimSize(1); ++channel)
-    offsets.data.push_back(double(channel * size));
   Type i64 = node.builder().getI64Type();
   if (node.integer("storage_order", 0) != 0) {
     if (input.getRank() != 4) {
@@ -151,7 +167,10 @@ static Value globalPlaces(Node &node, Value places, RankedTensorType input) {
     Value column = node.op("sub", {places, node.op("mul", {row, width})});
     places = node.op("add", {node.op("mul", {column, height}), row});
   }
-  Value start = node.literal(elementsOf(offsets, RankedTensorType::get(offsets.shape, i64)));
+  SmallVector<int64_t> shape = {input.getDimSize(0), input.getDimSize(1)};
+  Value channel = node.counting(shape[0] * shape[1], i64);
+  shape.resize(size_t(input.getRank()), 1);
+  Value start = node.op("mul", {node.reshape(channel, shape), node.scalar(double(size), i64)});
   return node.op("add", {places, start});
 }
 

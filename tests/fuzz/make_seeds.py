@@ -13,6 +13,7 @@ import re
 import struct
 import subprocess
 import sys
+import tempfile
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -117,18 +118,60 @@ def smaller(plan):
     return json.dumps(plan, separators=(",", ":")).encode()
 
 
+# Models of as few tasks as show a kind of plan: the time that a plan takes goes with its length.
+PLANNED = {
+    "kernel": """
+dg.graph @forward(%x: tensor<?x2xf32>) {
+  %y = dg.relu %x
+  dg.return %y
+}""",
+    "loop": """
+dg.graph @forward(%x: tensor<2x?x2xf32>) {
+  %y = dg.scan over(%slice = %x) {
+    %t = dg.tanh %slice
+    dg.return %t
+  }
+  dg.return %y
+}""",
+    "products": """
+dg.graph @forward(%x: tensor<?x2xf32>) {
+  %w = dg.parameter "w" tensor<2x2xf32> uniform 0.5
+  %a = dg.matmul %x, %w
+  %v = dg.parameter "v" tensor<2x2xf32> uniform 0.5
+  %b = dg.matmul %a, %v
+  dg.return %b
+}""",
+    "training": """
+module attributes {dg.optimizer = "sgd:lr=0.01"} {
+  dg.graph @loss(%x: tensor<?x1xf32>) {
+    %w = dg.parameter "w" tensor<1x1xf32> uniform 0.5
+    %p = dg.matmul %x, %w
+    %loss = dg.mse %p, %x
+    dg.return %loss
+  }
+}""",
+}
+
+
 def plan_seeds(bin_folder):
-    for number, flags in enumerate((
-            ["mlp:2-3", "--batch", "2"],
-            ["mlp:2-4-2", "--batch", "2", "--infer", "--mesh", "tensor=2"],
-            ["mlp:2-2", "--batch", "2", "--mesh", "data=2"],
-            ["mlp:2-2-2", "--batch", "2", "--infer", "--mesh", "pipe=2", "--microbatches", "2"],
-            ["mlp:2-2-2", "--batch", "2", "--mesh", "pipe=2", "--microbatches", "2"])):
-        text = subprocess.run([bin_folder / "dgc", *flags, "--emit", "plan"], check=True, stdout=subprocess.PIPE).stdout
+    for number, (model, *flags) in enumerate((
+            ["kernel"],
+            ["loop"],
+            ["products", "--mesh", "tensor=2"],
+            ["products", "--mesh", "pipe=2", "--microbatches", "2"],
+            ["training"],
+            ["training", "--mesh", "data=2"],
+            ["training", "--mesh", "data=2", "--zero", "3"],
+            ["training", "--accumulate", "2"])):
+        with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
+            file.write(PLANNED[model])
+            file.flush()
+            text = subprocess.run([bin_folder / "dgc", file.name, "--batch", "2", *flags, "--emit", "plan"], check=True,
+                                  stdout=subprocess.PIPE).stdout
         plan = json.loads(text)
-        if "--infer" not in flags:  # evaluation would be as long again
+        if model == "training":  # evaluation would be as long again
             plan = without_program(plan, 1)
-        yield f"plan{number}", smaller(plan)
+        yield f"plan{number}-{model}", smaller(plan)
 
 
 def text_seeds(_most=2500):

@@ -133,7 +133,7 @@ dg.graph @forward(%dy: tensor<8x4x5x5xf32>, %x: tensor<8x1x9x9xf32>) {
 // -----
 
 dg.graph @forward(%x: tensor<8x4xf32>) {
-  // expected-error@+1 {{'dg.max_pool2d' op has input 'tensor<8x4xf32>', expected [n, c, h, w]}}
+  // expected-error@+1 {{'dg.max_pool2d' op has input 'tensor<8x4xf32>', expected floats (dg.cast makes them) in [n, c, h, w]}}
   %y = dg.max_pool2d %x {kernel = array<i64: 2, 2>}
   dg.return %y
 }
@@ -183,6 +183,14 @@ dg.graph @forward(%x: tensor<64x20xf32>, %b: tensor<20xf64>) {
 dg.graph @forward(%x: tensor<4x6xf32>) {
   // expected-error@+1 {{'dg.reshape' op gives 'tensor<4x6xf32>' the shape array<i64: 5, 5>, expected one of 24 elements, as the input has, found 25}}
   %y = dg.reshape %x {shape = array<i64: 5, 5>}
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<4x6xf32>) {
+  // expected-error@+1 {{'dg.reshape' op gives 'tensor<4x6xf32>' the shape array<i64: 4294967296, 4294967296>, expected one whose elements can be counted}}
+  %y = dg.reshape %x {shape = array<i64: 4294967296, 4294967296>}
   dg.return %y
 }
 
@@ -253,7 +261,7 @@ dg.graph @forward(%x: tensor<4x6xf32>) {
 // -----
 
 dg.graph @forward(%x: tensor<f32>) {
-  // expected-error@+1 {{'dg.log_softmax' op has operand 'tensor<f32>', expected at least one dimension}}
+  // expected-error@+1 {{'dg.log_softmax' op has operand 'tensor<f32>', expected floats (dg.cast makes them) and a dimension}}
   %y = dg.log_softmax %x
   dg.return %y
 }
@@ -262,7 +270,7 @@ dg.graph @forward(%x: tensor<f32>) {
 
 dg.graph @forward(%x: tensor<4x6xf32>) {
   %w = dg.parameter "w" tensor<4xf32> constant 1.0
-  // expected-error@+1 {{'dg.layer_norm' op has weight 'tensor<4xf32>' for input 'tensor<4x6xf32>', expected one element for each of the input's last dimension}}
+  // expected-error@+1 {{'dg.layer_norm' op has weight 'tensor<4xf32>' for input 'tensor<4x6xf32>', expected floats, and one element for each of the input's last dimension}}
   %y = dg.layer_norm %x, %w, %w
   dg.return %y
 }
