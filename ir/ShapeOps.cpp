@@ -77,6 +77,8 @@ Gradients ReshapeOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 ShardingRule ReshapeOp::getShardingRule() {
   ShardingRule rule = emptyShardingRule(*this);
   ArrayRef<int64_t> from = tensorOf(getInput()).getShape(), to = tensorOf(getResult()).getShape();
+  if (llvm::is_contained(from, 0)) // nothing to cut, and no divisor is left of nothing
+    return rule;
   size_t i = 0, j = 0;
   int64_t leftFrom = from.empty() ? 1 : from[0], leftTo = to.empty() ? 1 : to[0];
   auto nextFrom = [&] { return ++i < from.size() ? from[i] : 1; };

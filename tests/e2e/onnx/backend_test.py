@@ -35,8 +35,9 @@ DAMAGED = {
        for which in ("BFLOAT16_to_FLOAT", "FLOAT_to_BFLOAT16") for form in ("", "_expanded")},
 }
 NEEDS_CONSTANT = re.compile(r"takes its (.+) from '.*: give it with --const (.+)=@FILE\.npy")
-# Only what a shape depends on is bound; how often a loop runs, or whether anything is dropped, is asked of the running model.
-NO_SHAPES = {"trip count"}
+# Only what a shape depends on is bound. Regions, diagonals, how often a loop runs and which axis is summed along are asked of the running model.
+SHAPES = {"shape", "sizes", "scales", "axes", "pads", "repeats", "starts", "ends", "steps", "split", "k", "depth", "start", "limit", "delta", "size",
+          "frame_step", "frame_length", "dft_length"}
 # Their outputs are draws of another generator: type and shape are compared.
 RANDOM = re.compile(r"node/test_(bernoulli.*|training_dropout(_default)?(_mask)?)$")
 
@@ -105,7 +106,7 @@ def compile_model(dgc, model, job, files):
             command += ["--const", f"{name}=@{files[name]}"]
         code, message = run(command)
         asked = NEEDS_CONSTANT.search(message) if code == BAD_INPUT else None
-        if not asked or asked.group(1) in NO_SHAPES or asked.group(2) in constants or asked.group(2) not in files:
+        if not asked or asked.group(1) not in SHAPES or asked.group(2) in constants or asked.group(2) not in files:
             return code, message, constants
         constants.append(asked.group(2))
 

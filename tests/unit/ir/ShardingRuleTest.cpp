@@ -167,4 +167,6 @@ TEST(ShardingRule, ReshapeFindsCommonFactors) {
   ShardingRule coprime = ruleOf("2x2x3x5", "2, 3, 2, 5");
   EXPECT_EQ(coprime.operands[0], (Dims{{0}, {}, {}, {1}}));
   EXPECT_EQ(coprime.results[0], (Dims{{0}, {}, {}, {1}}));
+  ShardingRule nothing = ruleOf("0x3", "0, 3, 1");
+  EXPECT_TRUE(nothing.factorSizes.empty());
 }
