@@ -3,6 +3,7 @@
 #include "codegen/Gemm.h"
 
 #include "codegen/GemmFactors.h"
+#include "codegen/GemmTiles.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/bit.h"
@@ -23,7 +24,8 @@ GemmBlocking GemmBlocking::choose(const Target &target, int64_t m, int64_t n, in
   b.columnPanels = llvm::divideCeil(n, b.panelColumns);
   b.rowPanels = llvm::divideCeil(m, mostRows);
   b.panelRows = llvm::divideCeil(m, b.rowPanels);
-  b.numTallPanels = m - (b.panelRows - 1) * b.rowPanels;
+  b.shortRows = b.panelRows - 1;
+  b.numTallPanels = m - b.shortRows * b.rowPanels;
   bool turnsLeft = left.columnStride != 1;
   int64_t elementBytes = target.vectorBytes / lanes;
   // Rows that are a multiple of 4 KiB apart fall on the same few lines of the first-level cache.
@@ -57,6 +59,27 @@ GemmBlocking GemmBlocking::choose(const Target &target, int64_t m, int64_t n, in
   return b;
 }
 
+/// A tile instruction adds sixteen times as many products as one of vectors in the same time: it gains also where half
+/// of its rows, columns and depth are padding.
+static bool fillsTiles(int64_t m, int64_t n, int64_t pairs) {
+  auto padded = [](int64_t size) { return int64_t(llvm::alignTo(size, tileRows)); };
+  return padded(m) * padded(n) * padded(pairs) <= 8 * m * n * pairs;
+}
+
+void GemmBlocking::cutIntoTiles() {
+  usesTiles = true;
+  // Two by two tiles of sums, two of each factor: all eight registers. Only the last panel lacks rows.
+  int64_t rowsPerBlock = rowPanelsPerBlock * panelRows;
+  panelRows = m > tileRows ? 2 * tileRows : tileRows;
+  rowPanels = llvm::divideCeil(m, panelRows);
+  numTallPanels = m / panelRows;
+  shortRows = m % panelRows;
+  rowPanelsPerBlock = std::clamp<int64_t>(llvm::divideCeil(rowsPerBlock, panelRows), 1, rowPanels);
+  rowBlocks = llvm::divideCeil(rowPanels, rowPanelsPerBlock);
+  // In place tiles are whole.
+  packsLeft = packsLeft || m % tileRows != 0 || k % tileRows != 0;
+}
+
 GemmBlocking GemmBlocking::chooseHalves(const Target &target, int64_t m, int64_t n, int64_t k, const MatrixRef &left,
                                         const MatrixRef &right, double blockFlops, Type factors, Type result) {
   // A pair has the bytes of one f32: blocks are cut as for half the depth. An odd depth has no last pair.
@@ -69,6 +92,8 @@ GemmBlocking GemmBlocking::chooseHalves(const Target &target, int64_t m, int64_t
   // Pairs of a row lie side by side as they are; other rows are rounded, widened or joined to pairs once for a block.
   bool isRounded = cast<MemRefType>(left.buffer.getType()).getElementType().isF32();
   b.packsLeft = !isPaired || isRounded || left.columnStride != 1 || b.packsLeft;
+  if (isPaired && target.multipliesTiles() && fillsTiles(m, n, steps))
+    b.cutIntoTiles();
   b.keepsSums = b.depth < b.k && result != Float32Type::get(result.getContext());
   if (b.keepsSums) {
     constexpr int64_t mostRows = 256;
@@ -97,21 +122,21 @@ public:
         reader(k, blocking.factors, blocking.isPaired), perStep(reader.perStep()) {
     Type packed = reader.packedType();
     if (blocking.packsRight)
-      packedRight = k.stack(blocking.columnPanelsPerBlock * blocking.depth * blocking.panelColumns, packed);
+      packedRight = k.stack(blocking.columnPanelsPerBlock * packedDepth() * blocking.panelColumns, packed);
     sumStride = blocking.columnPanelsPerBlock * blocking.panelColumns;
     if (blocking.keepsSums)
       keptSums = k.stack(blocking.rowPanelsPerBlock * blocking.panelRows * sumStride);
-    leftStride = isLeftTurned() ? blocking.panelRows : llvm::alignTo(blocking.depth, k.lanes) + k.lanes;
+    leftStride = packsTurnedRows() ? blocking.panelRows : llvm::alignTo(blocking.depth, k.lanes) + k.lanes;
     if (blocking.packsLeft)
       packedLeft = k.stack(
-          isLeftTurned() ? blocking.rowPanelsPerBlock * packedRowsSize() : blocking.panelRows * leftStride, packed);
+          packsTurnedRows() ? blocking.rowPanelsPerBlock * packedRowsSize() : blocking.panelRows * leftStride, packed);
+    if (blocking.usesTiles)
+      tileSums = k.stack(blocking.panelRows * blocking.panelColumns);
   }
 
   void emit(Value rowBlock, Value columnBlock) {
     firstRowPanel = k.mul(rowBlock, blocking.rowPanelsPerBlock);
-    // Tall panels come first.
-    firstBlockRow =
-        k.add(k.mul(firstRowPanel, blocking.panelRows - 1), k.min(firstRowPanel, k.index(blocking.numTallPanels)));
+    firstBlockRow = firstRowOf(firstRowPanel);
     endRowPanel = end(firstRowPanel, blocking.rowPanelsPerBlock, blocking.rowPanels);
     firstColumnPanel = k.mul(columnBlock, blocking.columnPanelsPerBlock);
     endColumnPanel = end(firstColumnPanel, blocking.columnPanelsPerBlock, blocking.columnPanels);
@@ -124,6 +149,18 @@ public:
 private:
   /// a is stored with its columns as rows.
   bool isLeftTurned() const { return left.columnStride != 1; }
+  /// And is packed as it lies, one depth after the other. Tiles want the depth side by side.
+  bool packsTurnedRows() const { return isLeftTurned() && !blocking.usesTiles; }
+  /// Steps of a packed panel of columns.
+  int64_t packedDepth() const {
+    return blocking.usesTiles ? int64_t(llvm::alignTo(blocking.depth, tileRows)) : blocking.depth;
+  }
+
+  /// Tall panels come first.
+  Value firstRowOf(Value panel) {
+    return k.add(k.mul(panel, blocking.shortRows),
+                 k.mul(k.min(panel, k.index(blocking.numTallPanels)), blocking.panelRows - blocking.shortRows));
+  }
 
   Value end(Value first, int64_t count, int64_t total) {
     return total % count ? k.min(k.add(first, count), k.index(total)) : k.add(first, count);
@@ -164,7 +201,7 @@ private:
         else
           packTransposed(panel, columns);
       });
-    if (blocking.packsLeft && isLeftTurned())
+    if (blocking.packsLeft && packsTurnedRows())
       packTurnedRows();
     loopRowPanels([&](Value panel, Value firstRow, int64_t rows) { emitRowPanel(panel, firstRow, rows); });
   }
@@ -173,17 +210,16 @@ private:
   void loopRowPanels(llvm::function_ref<void(Value panel, Value firstRow, int64_t rows)> body) {
     Value tall = k.index(blocking.numTallPanels);
     bool allTall = blocking.numTallPanels == blocking.rowPanels;
-    k.loop(firstRowPanel, allTall ? endRowPanel : k.min(endRowPanel, tall), 1,
-           [&](Value panel) { body(panel, k.mul(panel, blocking.panelRows), blocking.panelRows); });
+    if (blocking.numTallPanels > 0)
+      k.loop(firstRowPanel, allTall ? endRowPanel : k.min(endRowPanel, tall), 1,
+             [&](Value panel) { body(panel, k.mul(panel, blocking.panelRows), blocking.panelRows); });
     if (!allTall)
-      k.loop(k.max(firstRowPanel, tall), endRowPanel, 1, [&](Value panel) {
-        // Every panel before this one has one row less than a tall one, except the tall ones.
-        body(panel, k.add(k.mul(panel, blocking.panelRows - 1), blocking.numTallPanels), blocking.panelRows - 1);
-      });
+      k.loop(k.max(firstRowPanel, tall), endRowPanel, 1,
+             [&](Value panel) { body(panel, firstRowOf(panel), blocking.shortRows); });
   }
 
   Value packedPanel(Value panel) {
-    return k.mul(k.sub(panel, firstColumnPanel), blocking.depth * blocking.panelColumns);
+    return k.mul(k.sub(panel, firstColumnPanel), packedDepth() * blocking.panelColumns);
   }
 
   void packColumns(Value panel, int64_t columns) {
@@ -197,6 +233,15 @@ private:
       for (auto [i, lanes] : llvm::enumerate(vectors))
         reader.storePacked(reader.across(right.buffer, k.add(at, int64_t(i) * k.lanes), right.rowStride, lanes),
                            packedRight, k.add(packed, int64_t(i) * k.lanes));
+    });
+    if (!blocking.usesTiles || blocking.k % tileRows == 0)
+      return;
+    // The last tile of the depth is filled up with zeros.
+    Value end = k.mul(k.div(k.add(sliceLength, tileRows - 1), tileRows), tileRows);
+    k.loop(sliceLength, end, 1, [&](Value row) {
+      for (int64_t i = 0; i < int64_t(vectors.size()); ++i)
+        reader.storePacked(reader.zeros(k.lanes), packedRight,
+                           k.add(k.add(to, k.mul(row, blocking.panelColumns)), i * k.lanes));
     });
   }
 
@@ -216,7 +261,7 @@ private:
                                                : reader.zeros(k.lanes));
         square = transposeSquare(k, square);
         Value packed = k.add(k.add(to, k.mul(row, blocking.panelColumns)), first);
-        for (int64_t i = 0; i < numRows; ++i)
+        for (int64_t i = 0; i < (blocking.usesTiles ? tileRows : numRows); ++i)
           reader.storePacked(square[i], packedRight, k.add(packed, i * blocking.panelColumns));
       }
     };
@@ -249,6 +294,30 @@ private:
       k.ifThen(k.isLess(full, sliceLength), [&] { copy(full, {k.lanes, rest}); });
   }
 
+  /// Rows of a left factor that is stored with its columns as rows, as packRows leaves them: squares are turned.
+  void packRowsTransposed(Value firstRow, int64_t rows) {
+    Value source = k.add(k.add(left.offset, firstRow), k.mul(sliceFrom, perStep * left.columnStride));
+    auto turn = [&](Value at, int64_t steps) {
+      for (int64_t first = 0; first < rows; first += k.lanes) {
+        SmallVector<Value> square;
+        for (int64_t i = 0; i < k.lanes; ++i)
+          square.push_back(
+              i < steps ? reader.across(left.buffer,
+                                        k.add(k.add(source, k.mul(k.add(at, i), perStep * left.columnStride)), first),
+                                        left.columnStride, {k.lanes, std::min(k.lanes, rows - first)})
+                        : reader.zeros(k.lanes));
+        square = transposeSquare(k, square);
+        for (int64_t i = 0; i < std::min(k.lanes, rows - first); ++i)
+          reader.storePacked(square[i], packedLeft, k.add(at, (first + i) * leftStride));
+      }
+    };
+    int64_t rest = blocking.k % k.lanes;
+    Value full = rest ? k.mul(k.div(sliceLength, k.lanes), k.lanes) : sliceLength;
+    k.loop(k.index(0), full, k.lanes, [&](Value at) { turn(at, k.lanes); });
+    if (rest)
+      k.ifThen(k.isLess(full, sliceLength), [&] { turn(full, rest); });
+  }
+
   /// All rows of the block at one depth lie together: they are read once, in order, and go to their panels.
   void packTurnedRows() {
     Value source = k.add(left.offset, k.mul(sliceFrom, perStep * left.columnStride));
@@ -269,10 +338,13 @@ private:
 
   void emitRowPanel(Value rowPanel, Value firstRow, int64_t rows) {
     MatrixRef source;
-    if (blocking.packsLeft && isLeftTurned()) {
+    if (blocking.packsLeft && packsTurnedRows()) {
       source = {packedLeft, packedRows(rowPanel), 1, leftStride};
     } else if (blocking.packsLeft) {
-      packRows(firstRow, rows);
+      if (isLeftTurned())
+        packRowsTransposed(firstRow, rows);
+      else
+        packRows(firstRow, rows);
       source = {packedLeft, k.index(0), leftStride, 1};
     } else {
       Value offset =
@@ -324,18 +396,40 @@ private:
     k.prefetch(right.buffer, at);
   }
 
-  /// Sums of rows × vectors in registers over the slice.
+  /// Takes one vector of sums, its row in the panel and its number in the row.
+  using SumBody = llvm::function_ref<void(Value sum, Value row, size_t vector)>;
+
+  /// Sums of rows × vectors over the slice, and where they go.
   void emitMicrokernel(const MatrixRef &a, const MatrixRef &b, Value firstRow, int64_t rows, Value panel,
                        ArrayRef<Lanes> vectors) {
-    Value c = k.add(k.add(result.offset, k.mul(firstRow, result.rowStride)), k.mul(panel, blocking.panelColumns));
-    auto place = [&](int64_t row, size_t vector) {
-      return k.add(c, row * result.rowStride + int64_t(vector) * k.lanes);
-    };
+    if (blocking.usesTiles) {
+      // Rows and columns that do not exist are computed of what lies there, and nobody reads them.
+      multiplyTiles(k, {a.buffer, a.offset, a.rowStride}, {b.buffer, b.offset, b.rowStride},
+                    {tileSums, k.index(0), blocking.panelColumns}, llvm::divideCeil(rows, tileRows),
+                    int64_t(vectors.size()), sliceLength);
+      return finishSums(firstRow, panel, vectors, [&](SumBody body) {
+        k.loop(0, rows, 1, [&](Value row) {
+          for (auto [i, lanes] : llvm::enumerate(vectors))
+            body(k.load(tileSums, k.add(k.mul(row, blocking.panelColumns), int64_t(i) * k.lanes),
+                        {lanes.width, lanes.width}),
+                 row, i);
+        });
+      });
+    }
+    KernelBuilder::Values sums = sumsInRegisters(a, b, firstRow, rows, panel, vectors);
+    finishSums(firstRow, panel, vectors, [&](SumBody body) {
+      for (auto [number, sum] : llvm::enumerate(sums))
+        body(sum, k.index(int64_t(number / vectors.size())), number % vectors.size());
+    });
+  }
+
+  KernelBuilder::Values sumsInRegisters(const MatrixRef &a, const MatrixRef &b, Value firstRow, int64_t rows,
+                                        Value panel, ArrayRef<Lanes> vectors) {
     KernelBuilder::Values zeros;
     for (int64_t row = 0; row < rows; ++row)
       for (Lanes lanes : vectors)
         zeros.push_back(k.splat(0.0, lanes.width));
-    KernelBuilder::Values sums = k.loop(k.index(0), sliceLength, 1, zeros, [&](Value depth, ValueRange carried) {
+    return k.loop(k.index(0), sliceLength, 1, zeros, [&](Value depth, ValueRange carried) {
       KernelBuilder::Values next, row;
       Value at = k.add(b.offset, k.mul(depth, b.rowStride));
       for (auto [i, lanes] : llvm::enumerate(vectors))
@@ -352,55 +446,50 @@ private:
       }
       return next;
     });
+  }
+
+  /// Writes the sums of a slice to the result, or adds them to it or to those that wait.
+  void finishSums(Value firstRow, Value panel, ArrayRef<Lanes> vectors, llvm::function_ref<void(SumBody)> forEachSum) {
+    Value c = k.add(k.add(result.offset, k.mul(firstRow, result.rowStride)), k.mul(panel, blocking.panelColumns));
+    auto place = [&](Value row, size_t vector) {
+      return k.add(k.add(c, k.mul(row, result.rowStride)), int64_t(vector) * k.lanes);
+    };
     if (blocking.keepsSums)
-      return keepSums(sums, firstRow, panel, vectors, place);
+      return keepSums(firstRow, panel, vectors, forEachSum, place);
     auto store = [&](bool addsToEarlierSlices) {
-      for (auto [number, sum] : llvm::enumerate(sums)) {
-        int64_t row = int64_t(number / vectors.size());
-        size_t vector = number % vectors.size();
+      forEachSum([&](Value sum, Value row, size_t vector) {
         Value total =
             addsToEarlierSlices ? k.fadd(sum, k.load(result.buffer, place(row, vector), vectors[vector])) : sum;
         k.store(total, result.buffer, place(row, vector), vectors[vector]);
-      }
+      });
+      return KernelBuilder::Values();
     };
     if (blocking.depth == blocking.k || blocking.addsToResult)
-      return store(blocking.addsToResult);
-    k.ifElse(
-        k.isEqual(sliceFrom, k.index(0)), {},
-        [&] {
-          store(false);
-          return KernelBuilder::Values();
-        },
-        [&] {
-          store(true);
-          return KernelBuilder::Values();
-        });
+      return void(store(blocking.addsToResult));
+    k.ifElse(k.isEqual(sliceFrom, k.index(0)), {}, [&] { return store(false); }, [&] { return store(true); });
   }
 
   /// The sums of all slices but the last wait on the stack, in f32.
-  void keepSums(ArrayRef<Value> totals, Value firstRow, Value panel, ArrayRef<Lanes> vectors,
-                llvm::function_ref<Value(int64_t row, size_t vector)> place) {
+  void keepSums(Value firstRow, Value panel, ArrayRef<Lanes> vectors, llvm::function_ref<void(SumBody)> forEachSum,
+                llvm::function_ref<Value(Value row, size_t vector)> place) {
     Value corner = k.add(k.mul(k.sub(firstRow, firstBlockRow), sumStride),
                          k.mul(k.sub(panel, firstColumnPanel), blocking.panelColumns));
-    auto forEach = [&](llvm::function_ref<void(Value total, Value kept, int64_t row, size_t vector)> body) {
-      for (auto [number, total] : llvm::enumerate(totals)) {
-        int64_t row = int64_t(number / vectors.size());
-        size_t vector = number % vectors.size();
-        body(total, k.add(corner, row * sumStride + int64_t(vector) * k.lanes), row, vector);
-      }
+    auto kept = [&](Value row, size_t vector) {
+      return k.add(k.add(corner, k.mul(row, sumStride)), int64_t(vector) * k.lanes);
     };
     auto keep = [&](bool adds) {
-      forEach([&](Value total, Value kept, int64_t, size_t vector) {
+      forEachSum([&](Value sum, Value row, size_t vector) {
         Lanes whole = {vectors[vector].width, vectors[vector].width};
-        k.store(adds ? k.fadd(total, k.load(keptSums, kept, whole)) : total, keptSums, kept, whole);
+        Value at = kept(row, vector);
+        k.store(adds ? k.fadd(sum, k.load(keptSums, at, whole)) : sum, keptSums, at, whole);
       });
       return KernelBuilder::Values();
     };
     auto finish = [&] {
-      forEach([&](Value total, Value kept, int64_t row, size_t vector) {
+      forEachSum([&](Value sum, Value row, size_t vector) {
         Lanes lanes = vectors[vector];
-        k.store(k.fadd(total, k.load(keptSums, kept, {lanes.width, lanes.width})), result.buffer, place(row, vector),
-                lanes);
+        k.store(k.fadd(sum, k.load(keptSums, kept(row, vector), {lanes.width, lanes.width})), result.buffer,
+                place(row, vector), lanes);
       });
       return KernelBuilder::Values();
     };
@@ -417,7 +506,7 @@ private:
   MatrixRef left, right, result;
   FactorReader reader;
   const int64_t perStep; ///< elements of the depth
-  Value packedRight, packedLeft, keptSums, firstBlockRow;
+  Value packedRight, packedLeft, keptSums, tileSums, firstBlockRow;
   int64_t sumStride = 0;  ///< of the sums that are kept
   int64_t leftStride = 0; ///< of the packed rows
   Value firstRowPanel, endRowPanel, firstColumnPanel, endColumnPanel, sliceFrom, sliceLength;

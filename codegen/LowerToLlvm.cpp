@@ -4,6 +4,7 @@
 // and scalars.
 #include "codegen/LowerToLlvm.h"
 
+#include "codegen/GemmTiles.h"
 #include "codegen/Kernels.h"
 #include "runtime/abi/KernelAbi.h"
 
@@ -163,7 +164,10 @@ std::unique_ptr<llvm::Module> lowerToLlvm(ModuleOp module, llvm::LLVMContext &co
       addNumber(body.getSymName() + DG_TILES_SUFFIX, tiles);
     addEntryPoint(body);
   }
-  return translateModuleToLLVMIR(module, context, "dg kernels");
+  std::unique_ptr<llvm::Module> translated = translateModuleToLLVMIR(module, context, "dg kernels");
+  if (translated)
+    defineTileProducts(*translated);
+  return translated;
 }
 
 } // namespace dg::codegen

@@ -16,11 +16,12 @@ struct Level {
   const char *name;
   int64_t vectorBytes, vectorRegisters;
   std::initializer_list<const char *> adds;
+  const char *leaves = ""; ///< what the processor has and objects do without, in LLVM's form
 };
 const Level levels[] = {
     {"x86-64-v3", 32, 16, {"avx", "avx2", "bmi", "bmi2", "fma", "f16c"}},
     {"x86-64-v4", 64, 32, {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}},
-    {"sapphirerapids", 64, 32, {"avx512vnni", "avx512bf16", "avx512vbmi", "amx-tile", "amx-bf16"}},
+    {"sapphirerapids", 64, 32, {"avx512vnni", "avx512bf16", "avx512vbmi", "amx-tile", "amx-bf16"}, "-avx512fp16"},
 };
 } // namespace
 
@@ -45,6 +46,7 @@ FailureOr<Target> Target::parse(llvm::StringRef name, std::string &error) {
   for (const Level &level : levels)
     if (name == level.name) {
       target.cpu = level.name;
+      target.features = level.leaves;
       target.vectorBytes = level.vectorBytes;
       target.vectorRegisters = level.vectorRegisters;
       return target;
@@ -55,6 +57,11 @@ FailureOr<Target> Target::parse(llvm::StringRef name, std::string &error) {
 
 bool Target::multipliesPairs() const {
   return vectorBytes == 64 && llvm::is_contained(requiredFeatures(), "avx512bf16");
+}
+
+bool Target::multipliesTiles() const {
+  return multipliesPairs() && llvm::is_contained(requiredFeatures(), "amx-tile") &&
+         llvm::is_contained(requiredFeatures(), "amx-bf16");
 }
 
 llvm::SmallVector<std::string> Target::requiredFeatures() const {

@@ -29,6 +29,9 @@ struct Target {
   /// Whether one instruction adds products of pairs of bf16 to sums in f32.
   bool multipliesPairs() const;
 
+  /// Whether there are registers of 16 × 16 sums for that (AMX).
+  bool multipliesTiles() const;
+
   /// Elements of `realBytes` in one vector register.
   int64_t lanes() const { return vectorBytes / realBytes; }
 };

@@ -73,9 +73,8 @@ Status Job::loadObjects(const std::string &wanted) {
   for (const auto &[target, needed] : needs) {
     if (!wanted.empty() && target != wanted)
       continue;
-    if (auto missing = missingFeatures(needed); !missing.empty()) {
-      refused +=
-          fmt::format("{}{} (this host lacks {})", refused.empty() ? "" : ", ", target, fmt::join(missing, ", "));
+    if (std::string refusal = refusalOf(needed); !refusal.empty()) {
+      refused += fmt::format("{}{} ({})", refused.empty() ? "" : ", ", target, refusal);
       continue;
     }
     runnable.push_back(

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/TargetSupport.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <sstream>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace dg::session {
 
@@ -38,6 +44,26 @@ std::vector<std::string> missingFeatures(std::string_view needed) {
     if (std::find(hostFeatures().begin(), hostFeatures().end(), word) == hostFeatures().end())
       missing.push_back(word);
   return missing;
+}
+
+Status requestTiles() {
+  constexpr long requestPermission = 0x1023, tileData = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  if (syscall(SYS_arch_prctl, requestPermission, tileData) == 0)
+    return Status::ok();
+  return Status::error(
+      ErrorKind::badInput,
+      "the kernel of this host gives no AMX tiles to this process: {}; Linux has them from 5.16 on, and "
+      "a job compiled with --target x86-64-v4 needs none",
+      std::strerror(errno));
+}
+
+std::string refusalOf(std::string_view needed) {
+  if (auto missing = missingFeatures(needed); !missing.empty())
+    return fmt::format("this host lacks {}", fmt::join(missing, ", "));
+  if (needed.find("amx-tile") == std::string_view::npos)
+    return "";
+  Status tiles = requestTiles();
+  return tiles ? "" : tiles.message();
 }
 
 } // namespace dg::session

@@ -2,6 +2,8 @@
 // Which of the targets that objects were made for this host can run.
 #pragma once
 
+#include "runtime/support/Status.h"
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,5 +18,12 @@ const std::vector<std::string> &hostFeatures();
 
 /// Those of a comma-separated list ("avx2,fma") that this host lacks.
 std::vector<std::string> missingFeatures(std::string_view needed);
+
+/// Asks the kernel for the tile registers of AMX, which Linux gives to a process, its threads and its forks only on
+/// demand. Fails where it has none to give.
+Status requestTiles();
+
+/// Why code that needs this list cannot run in this process, or "". Where it needs tiles, they are asked for.
+std::string refusalOf(std::string_view needed);
 
 } // namespace dg::session

@@ -2,6 +2,7 @@
 // How the cases are built, run and compared.
 #include "tests/unit/codegen/KernelCases.h"
 
+#include "codegen/KernelBuilder.h"
 #include "ir/ElementTypes.h"
 #include "ir/reference/OpEvaluation.h"
 #include "runtime/abi/KernelAbi.h"
@@ -116,6 +117,13 @@ double elementAt(const char *data, Type type, size_t index) {
 double roundingOf(Type type) {
   Type element = cast<RankedTensorType>(type).getElementType();
   return element.isF16() ? 0x1p-11 : element.isBF16() ? 0x1p-8 : 0;
+}
+
+/// Leaves NaN where kernels will have their workspace: what they read there they must have written.
+[[gnu::noinline]] void poisonStack() {
+  char below[KernelBuilder::mostStackBytes + 65536];
+  std::memset(below, 0xff, sizeof below);
+  asm volatile("" : : "r"(below) : "memory");
 }
 
 ir::HostTensor shapedLike(Type type) {
@@ -271,6 +279,7 @@ void KernelCases::run(const Case &one, const LoadedObject &object) {
     std::iota(order.begin(), order.end(), 0u);
     if (round > 0)
       std::shuffle(order.begin(), order.end(), random);
+    poisonStack();
     for (uint32_t tile : order)
       kernel(pointers.data(), &scalars, tile);
 

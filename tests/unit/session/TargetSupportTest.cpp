@@ -21,5 +21,19 @@ TEST(TargetSupport, missingFeaturesAreNamed) {
   EXPECT_EQ(missingFeatures(hostFeatures().front() + ",no-such-thing"), std::vector<std::string>{"no-such-thing"});
 }
 
+TEST(TargetSupport, tilesAreAskedFor) {
+  bool hasTiles = missingFeatures("amx-tile").empty();
+  Status tiles = requestTiles();
+  // A kernel may refuse them also where the processor has them.
+  if (!tiles) {
+    EXPECT_NE(tiles.message().find("gives no AMX tiles to this process"), std::string::npos) << tiles.message();
+    EXPECT_NE(tiles.message().find("--target x86-64-v4"), std::string::npos) << tiles.message();
+  }
+  EXPECT_TRUE(hasTiles || !tiles);
+  EXPECT_EQ(refusalOf(hostFeatures().front()), "");
+  EXPECT_EQ(refusalOf("amx-tile") == "", hasTiles && tiles.isOk());
+  EXPECT_EQ(refusalOf("no-such-thing"), "this host lacks no-such-thing");
+}
+
 } // namespace
 } // namespace dg::session
