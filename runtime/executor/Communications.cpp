@@ -18,11 +18,15 @@ static constexpr uint64_t longestPauseNs = 1'000'000'000, suspendedNs = 10'000'0
 /// Who has waited for so long sleeps between its looks: on a host with more ranks than cores those that work need them.
 static constexpr uint64_t sleepAfterNs = 20'000'000;
 static constexpr std::chrono::microseconds sleepTime{50};
-/// Open communications that are advanced between two tasks.
+/// Open communications that are advanced between two tiles; where messages travel all of them after so long, because
+/// the link is idle when none of them goes on.
 static constexpr size_t pollsAtOnce = 4;
+static constexpr uint64_t sweepAfterNs = 50'000;
 
 Operation *Communications::add(plan::TaskId task, std::unique_ptr<Communication> communication, std::string peers) {
   operations.push_back(std::make_unique<Operation>());
+  if (Transport *transport = communication->messages())
+    messages = transport;
   operations.back()->communication = std::move(communication);
   operations.back()->task = task;
   operations.back()->peers = std::move(peers);
@@ -51,7 +55,13 @@ void Communications::close(Operation &operation) {
 Progress Communications::poll(Operation &operation) {
   if (!operation.isOpen())
     return Progress::done;
-  Progress progress = operation.communication->poll();
+  if (messages)
+    messages->advance();
+  return goOn(operation);
+}
+
+Progress Communications::goOn(Operation &operation) {
+  Progress progress = operation.communication->goOn();
   if (progress == Progress::done) {
     close(operation);
   } else if (progress == Progress::failed && failed.isOk()) {
@@ -63,11 +73,19 @@ Progress Communications::poll(Operation &operation) {
 }
 
 void Communications::pollNext() {
-  for (size_t count = std::min(pollsAtOnce, open.size()); count > 0 && !open.empty(); --count) {
+  size_t count = std::min(pollsAtOnce, open.size());
+  if (messages) {
+    messages->advance();
+    if (uint64_t now = nowNs(); now - lastSweepNs >= sweepAfterNs) {
+      count = open.size();
+      lastSweepNs = now;
+    }
+  }
+  for (; count > 0 && !open.empty(); --count) {
     if (nextToPoll >= open.size())
       nextToPoll = 0;
     // One that is done gives its place to the last, which is then next.
-    if (poll(*open[nextToPoll]) != Progress::done)
+    if (goOn(*open[nextToPoll]) != Progress::done)
       ++nextToPoll;
   }
 }

@@ -46,9 +46,10 @@ public:
 
   void beginStep(int64_t number) { step = number; }
   void start(Operation &operation, void *input, void *output, uint32_t microbatch);
-  /// Advances one operation; done also when it was not open. On failed, failure() says why.
+  /// Makes progress and advances one operation; done also when it was not open. On failed, failure() says why.
   Progress poll(Operation &operation);
-  /// Advances a few open operations, in turn. Cheap when none is open. A failure is kept in failure().
+  /// Makes progress and advances a few open operations, in turn; from time to time all. Cheap when none is open. A
+  /// failure is kept in failure().
   void pollSome() {
     if (!open.empty())
       pollNext();
@@ -64,6 +65,7 @@ public:
 
 private:
   void pollNext();
+  Progress goOn(Operation &operation);
   void close(Operation &operation);
   std::string describe(const Operation &operation) const;
   static std::string peerOf(const Operation &operation);
@@ -76,6 +78,8 @@ private:
   std::vector<std::unique_ptr<Operation>> operations;
   std::vector<Operation *> open; ///< capacity for all of them
   size_t nextToPoll = 0;
+  Transport *messages = nullptr; ///< whose progress the open operations need; null where all share memory
+  uint64_t lastSweepNs = 0;      ///< when all were advanced
   int64_t step = 0;
   Status failed = Status::ok();
 };

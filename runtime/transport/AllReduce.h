@@ -41,6 +41,9 @@ private:
   size_t step = 0;
 };
 
+/// Position i sums piece i of everyone and sends it to everyone, in segments that overlap. Every bracketing.
+std::unique_ptr<Communication> makeScatteredAllReduce(Transport &, const Group &, uint64_t tag, plan::DType,
+                                                      size_t count, plan::Bracketing);
 /// Pieces go round: n-1 steps in which each is summed, n-1 in which the sums are passed on. Bracketing `ring`.
 std::unique_ptr<Communication> makeRingAllReduce(Transport &, const Group &, uint64_t tag, plan::DType, size_t count);
 /// log2 n steps with half of what is left, and back; small messages stay whole. Bracketing `halving`.

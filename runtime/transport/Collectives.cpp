@@ -19,7 +19,7 @@ Progress Exchange::poll() {
   for (auto &request : open) {
     if (!request)
       continue;
-    Progress progress = transport.test(*request);
+    Progress progress = transport.look(*request);
     if (progress == Progress::pending)
       continue;
     request.reset();
@@ -45,7 +45,7 @@ void GroupCommunication::start(void *input, void *output) {
   begin(input, output);
 }
 
-Progress GroupCommunication::poll() {
+Progress GroupCommunication::goOn() {
   if (state != Progress::pending)
     return state;
   state = advance();

@@ -21,14 +21,22 @@ struct Group {
   size_t self = 0;
 };
 
-/// A prepared communication. start() may be called again after poll() said done.
+/// A prepared communication. start() may be called again after it was done.
 class Communication {
 public:
   virtual ~Communication() = default;
   /// Begins with these buffers (in place: input == output).
   virtual void start(void *input, void *output) = 0;
-  /// Advances; never blocks.
-  virtual Progress poll() = 0;
+  /// Makes progress, then goes on with what has arrived; never blocks.
+  Progress poll() {
+    if (Transport *transport = messages())
+      transport->advance();
+    return goOn();
+  }
+  /// Goes on with what has arrived. Who polls several lets messages() advance once for all of them.
+  virtual Progress goOn() = 0;
+  /// The transport whose messages it waits for; null where it looks into the memory of others.
+  virtual Transport *messages() const { return nullptr; }
   /// Whom it waits for, for the failure message: "rank 3". Valid while pending or failed.
   virtual std::string waitsFor() const = 0;
   virtual Status failure() const = 0;

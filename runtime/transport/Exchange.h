@@ -22,7 +22,7 @@ public:
     hold(member, transport.startReceive(ranks[member], tag, data, bytes));
   }
 
-  /// Tests every open request. `failed` as soon as one failed, `done` when none is open.
+  /// Looks at every open request. `failed` as soon as one failed, `done` when none is open.
   Progress poll();
   bool isOpen(size_t member) const { return open[member].has_value(); }
   size_t numOpen() const { return count; }
@@ -48,7 +48,8 @@ public:
       : transport(transport), group(std::move(members)), sends(transport, group), receives(transport, group) {}
 
   void start(void *input, void *output) final;
-  Progress poll() final;
+  Progress goOn() final;
+  Transport *messages() const final { return &transport; }
   std::string waitsFor() const final;
   Status failure() const final { return failed; }
 

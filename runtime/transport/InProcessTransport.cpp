@@ -31,6 +31,7 @@ struct Slot {
 struct RankState {
   std::vector<Slot> slots;
   uint32_t freeHead = none, openHead = none, openTail = none;
+  size_t numTaken = 0;
   bool isAlive = true;
 };
 
@@ -62,12 +63,14 @@ public:
     return start(slot);
   }
 
-  Progress test(Request request) override {
+  void advance() override {} // a message arrives when its second half is started
+
+  Progress look(Request request) override {
     if (request == none)
       return Progress::failed; // lastFailure was written when it was refused
     std::lock_guard guard(hub->lock);
     Slot &slot = mine().slots[request];
-    assert(slot.state != SlotState::free && "a request is tested again after its end");
+    assert(slot.state != SlotState::free && "a request is looked at again after its end");
     if (slot.state == SlotState::open) {
       if (hub->ranks[size_t(slot.peer)].isAlive)
         return Progress::pending;
@@ -86,6 +89,11 @@ public:
     return isDone ? Progress::done : Progress::failed;
   }
 
+  bool hasRoom() const override {
+    std::lock_guard guard(hub->lock);
+    const RankState &state = hub->ranks[size_t(self)];
+    return state.numTaken * 2 <= state.slots.size();
+  }
   Status failure() const override { return lastFailure; }
   HostMemory *hostMemory() override { return memory.get(); }
 
@@ -120,6 +128,7 @@ private:
       return none;
     }
     state.freeHead = state.slots[index].next;
+    ++state.numTaken;
     Slot &slot = state.slots[index];
     slot = wanted;
     slot.state = SlotState::open;
@@ -164,6 +173,7 @@ private:
 
   void release(uint32_t index) {
     RankState &state = mine();
+    --state.numTaken;
     state.slots[index].state = SlotState::free;
     state.slots[index].next = state.freeHead;
     state.freeHead = index;

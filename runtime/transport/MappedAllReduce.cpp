@@ -87,7 +87,7 @@ public:
     state = Progress::pending;
   }
 
-  Progress poll() override {
+  Progress goOn() override {
     if (state != Progress::pending)
       return state;
     for (; waiting < lines.size(); ++waiting)

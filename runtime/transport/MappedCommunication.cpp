@@ -79,7 +79,7 @@ bool MappedCommunication::areSizesEqual() {
   return true;
 }
 
-Progress MappedCommunication::poll() {
+Progress MappedCommunication::goOn() {
   if (state != Progress::pending)
     return state;
   if (phase == Phase::meeting) {

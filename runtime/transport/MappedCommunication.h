@@ -24,7 +24,7 @@ std::unique_ptr<Communication> makeMappedReceive(HostMemory &, int64_t peer, uin
 /// The common course of a round:
 ///
 ///   start   tell where my buffers are: posted = round
-///   poll    all have posted ──> do my part: read and write everyone's buffers ──> passed = round
+///   goOn    all have posted ──> do my part: read and write everyone's buffers ──> passed = round
 ///           all have passed ──> end: no one touches my buffers any more
 ///
 /// A rank can begin the next round only when all have passed this one, so what a line says stays true while others read
@@ -34,7 +34,7 @@ public:
   MappedCommunication(HostMemory &memory, Group members, uint64_t key, size_t inputBytes, size_t outputBytes);
 
   void start(void *input, void *output) final;
-  Progress poll() final;
+  Progress goOn() final;
   std::string waitsFor() const final;
   Status failure() const final { return failed; }
 

@@ -70,7 +70,7 @@ public:
     post();
   }
 
-  Progress poll() override {
+  Progress goOn() override {
     if (state != Progress::pending || !hasFoundPeer())
       return state;
     if (!isPosted)
@@ -108,7 +108,7 @@ public:
     state = Progress::pending;
   }
 
-  Progress poll() override {
+  Progress goOn() override {
     if (state != Progress::pending || !hasFoundPeer())
       return state;
     if (own->passed.load(std::memory_order_relaxed) != number ||

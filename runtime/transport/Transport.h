@@ -30,12 +30,24 @@ public:
   virtual int64_t rank() const = 0;
   virtual int64_t numRanks() const = 0;
 
-  /// `data` stays untouched by the caller until test() says done.
+  /// `data` stays untouched by the caller until look() says done.
   virtual Request startSend(int64_t peer, uint64_t tag, const void *data, size_t bytes) = 0;
   virtual Request startReceive(int64_t peer, uint64_t tag, void *data, size_t bytes) = 0;
-  /// Makes progress, then says how the request stands; done and failed release it.
-  virtual Progress test(Request request) = 0;
-  /// Why a request failed: peer, tag and cause. Valid after a test() that returned failed.
+  /// Makes progress on all open requests.
+  virtual void advance() = 0;
+  /// How the request stands, without making progress; done and failed release it.
+  virtual Progress look(Request request) = 0;
+  /// Makes progress where the request needs it, then looks.
+  Progress test(Request request) {
+    Progress progress = look(request);
+    if (progress != Progress::pending)
+      return progress;
+    advance();
+    return look(request);
+  }
+  /// Whether at least half of the requests are free. Who can do with fewer opens no more when it is not so.
+  virtual bool hasRoom() const = 0;
+  /// Why a request failed: peer, tag and cause. Valid after a look() that returned failed.
   virtual Status failure() const = 0;
   /// Gives up every open request, so that their buffers can be freed. For the way out.
   virtual void cancelAll() = 0;

@@ -88,9 +88,9 @@ public:
     parts[0]->start(input, output);
   }
 
-  Progress poll() override {
+  Progress goOn() override {
     while (state == Progress::pending) {
-      Progress progress = parts[current]->poll();
+      Progress progress = parts[current]->goOn();
       if (progress == Progress::pending)
         return progress;
       if (progress == Progress::failed || current == 2) {
@@ -104,6 +104,7 @@ public:
     return state;
   }
 
+  Transport *messages() const override { return parts[1]->messages(); }
   std::string waitsFor() const override { return parts[current]->waitsFor(); }
   Status failure() const override { return parts[current]->failure(); }
 

@@ -12,7 +12,7 @@
 namespace dg {
 
 struct UcxOptions {
-  uint32_t maxRequests = 1024; ///< open at once: sends and receives that test() has not yet ended
+  uint32_t maxRequests = 1024; ///< open at once: sends and receives that look() has not yet ended
   bool spansHosts = false;     ///< some ranks are on other hosts; only then a port is opened
   std::string hostId;          ///< ranks with equal ids share memory, others use TCP
   std::string networkDevice;   ///< the interface towards the other hosts; empty: any

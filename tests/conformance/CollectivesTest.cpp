@@ -212,6 +212,57 @@ TEST_P(CollectivesTest, allReduceOfMegabytes) {
             }));
 }
 
+// So large that its pieces travel in segments, more of them than are under way at once, the last smaller than the
+// others.
+TEST_P(CollectivesTest, allReduceInSegments) {
+  EXPECT_EQ("", run([](Transport &transport) {
+              return checkAllReduce<double>(transport, DType::f64, (size_t(3) << 20) / 8 + 77, "rank-order",
+                                            AllReduceRoute::scattered);
+            }));
+}
+
+std::string runTogether(std::vector<std::unique_ptr<Communication>> &communications) {
+  auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (true) {
+    size_t numDone = 0;
+    for (auto &communication : communications) {
+      Progress progress = communication->poll();
+      if (progress == Progress::failed)
+        return communication->failure().message();
+      if (std::chrono::steady_clock::now() > limit)
+        return "waits for " + communication->waitsFor();
+      numDone += progress == Progress::done;
+    }
+    if (numDone == communications.size())
+      return "";
+    std::this_thread::yield();
+  }
+}
+
+// Large all-reduces that could use 16 requests get along with 14: from half of them on, a segment waits for the one
+// before instead of taking requests that others need.
+TEST(AllReduces, shareFewRequests) {
+  constexpr size_t numSums = 4, count = (size_t(2) << 20) / 4 + 77;
+  auto body = [](Transport &transport) -> std::string {
+    Group group = {{0, 1}, size_t(transport.rank())};
+    std::vector<std::unique_ptr<Communication>> sums;
+    std::vector<Buffer<float>> data;
+    for (uint64_t i = 0; i < numSums; ++i) {
+      data.push_back(inputOf<float>(group.self, count, i));
+      sums.push_back(makeAllReduce(transport, group, (i + 1) << 16, DType::f32, count));
+      sums.back()->start(data.back().data(), data.back().data());
+    }
+    std::string text = runTogether(sums);
+    transport.cancelAll();
+    for (uint64_t i = 0; i < numSums && text.empty(); ++i)
+      if (!isSame(data[i], sumOf<float>(2, count, i)))
+        text = fmt::format("all-reduce {}: other bits", i);
+    return text;
+  };
+  for (Kind kind : {Kind::inProcess, Kind::tcpProcesses})
+    EXPECT_EQ("", runRanks(kind, 2, body, 14));
+}
+
 // The bracketings are told apart by their bits, or the suite above would prove nothing.
 TEST(Bracketings, differ) {
   std::set<std::vector<float>> sums;
