@@ -12,15 +12,31 @@ using namespace mlir;
 namespace dg::codegen {
 
 namespace {
-/// The elements of the parameter; none of them where `guard`, the last operand if there is one, is NaN.
+Value isNumber(KernelBuilder &k, Value number) {
+  return k.create<arith::CmpFOp>(arith::CmpFPredicate::ORD, number, number);
+}
+
+/// The last operand: NaN where the step is skipped, else how many were skipped before.
+Value loadGuard(KernelBuilder &k, Operation *op) {
+  return k.loadScalar(k.buffer(op->getNumOperands() - 1), k.index(0));
+}
+
+/// The number of this step among those that were not skipped.
+Value stepOf(KernelBuilder &k, Operation *op, Value guard) {
+  if (!guard)
+    return k.step();
+  Value number = loadGuard(k, op);
+  number = k.select(isNumber(k, number), number, k.constant(0, number));
+  return k.sub(k.step(), k.create<arith::FPToSIOp>(k.getI64Type(), number));
+}
+
+/// The elements of the parameter; none of them where `guard` is there and NaN.
 void loopElements(KernelBuilder &k, Operation *op, Value guard, KernelBuilder::VectorBody body) {
   int64_t count = numElements(op->getOperand(0));
   loopRowsOfTile(k, 1, count, elementsPerTile / 2, [&](Value, Value from, Value to) {
     if (!guard)
       return k.loopVectors(from, to, count, body);
-    Value number = k.loadScalar(k.buffer(op->getNumOperands() - 1), k.index(0));
-    k.ifThen(k.create<arith::CmpFOp>(arith::CmpFPredicate::ORD, number, number),
-             [&] { k.loopVectors(from, to, count, body); });
+    k.ifThen(isNumber(k, loadGuard(k, op)), [&] { k.loopVectors(from, to, count, body); });
   });
 }
 
@@ -55,11 +71,11 @@ LogicalResult emitMomentum(KernelBuilder &k, Operation *op) {
 }
 
 /// base^step in f64 by squaring: 63 rounds, about 0.1 µs a tile, and no call into a library.
-Value powerOfStep(KernelBuilder &k, double base) {
+Value powerOfStep(KernelBuilder &k, double base, Value step) {
   Type f64 = k.getF64Type();
   auto number = [&](double value) -> Value { return k.create<arith::ConstantOp>(k.getFloatAttr(f64, value)); };
   Value one = k.create<arith::ConstantOp>(k.getI64IntegerAttr(1));
-  KernelBuilder::Values start = {number(1), number(base), k.step()};
+  KernelBuilder::Values start = {number(1), number(base), step};
   return k.loop(k.index(0), k.index(63), 1, start, [&](Value, ValueRange v) -> KernelBuilder::Values {
     Value bit = k.create<arith::AndIOp>(v[2], one);
     Value isSet = k.create<arith::CmpIOp>(arith::CmpIPredicate::eq, bit, one);
@@ -77,8 +93,9 @@ LogicalResult emitAdam(KernelBuilder &k, Operation *op) {
   auto toReal = [&](Value number) -> Value { return isWide ? number : k.create<arith::TruncFOp>(k.real, number); };
   Value one = k.create<arith::ConstantOp>(k.getFloatAttr(f64, 1));
   Value lr = isWide ? k.lr() : k.create<arith::ExtFOp>(f64, k.lr());
-  Value correction1 = k.create<arith::SubFOp>(one, powerOfStep(k, beta1));
-  Value correction2 = k.create<arith::SubFOp>(one, powerOfStep(k, beta2));
+  Value step = stepOf(k, op, adam.getGuard());
+  Value correction1 = k.create<arith::SubFOp>(one, powerOfStep(k, beta1, step));
+  Value correction2 = k.create<arith::SubFOp>(one, powerOfStep(k, beta2, step));
   // p - (lr / c1) · m / (√v · (1 / √c2) + ε), and p · (1 - lr · decay): what depends on the step only is computed once,
   // in f64.
   Value rate = toReal(k.create<arith::DivFOp>(lr, correction1));
@@ -109,7 +126,7 @@ LogicalResult emitAdagrad(KernelBuilder &k, Operation *op) {
     return k.create<arith::ConstantOp>(k.getFloatAttr(k.getF64Type(), value));
   };
   // lr / (1 + (step - 1) · lr_decay), once for the tile.
-  Value step = k.create<arith::SIToFPOp>(k.getF64Type(), k.step());
+  Value step = k.create<arith::SIToFPOp>(k.getF64Type(), stepOf(k, op, adagrad.getGuard()));
   Value slowed =
       k.create<arith::MulFOp>(k.create<arith::SubFOp>(step, number(1)), number(adagrad.getLrDecay().convertToDouble()));
   Value rate = k.fromDouble(k.create<arith::DivFOp>(k.toDouble(k.lr()), k.create<arith::AddFOp>(number(1), slowed)));
@@ -167,8 +184,9 @@ LogicalResult emitLambDirection(KernelBuilder &k, Operation *op) {
   double beta1 = lamb.getBeta1().convertToDouble(), beta2 = lamb.getBeta2().convertToDouble();
   double decay = lamb.getWeightDecay().convertToDouble(), epsilon = lamb.getEpsilon().convertToDouble();
   Value one = k.create<arith::ConstantOp>(k.getFloatAttr(k.getF64Type(), 1));
+  Value step = stepOf(k, op, lamb.getGuard());
   auto inverse = [&](double beta) -> Value {
-    return k.create<arith::DivFOp>(one, k.create<arith::SubFOp>(one, powerOfStep(k, beta)));
+    return k.create<arith::DivFOp>(one, k.create<arith::SubFOp>(one, powerOfStep(k, beta, step)));
   };
   Value scale1 = k.fromDouble(inverse(beta1)), scale2 = k.fromDouble(k.create<math::SqrtOp>(inverse(beta2)));
   loopElements(k, op, lamb.getGuard(), [&](Value at, Lanes lanes) {

@@ -37,6 +37,11 @@ static bool isSkipped(Value guard, ArrayRef<HostTensor> operands, MutableArrayRe
   return true;
 }
 
+/// The number of this step among those that were not skipped.
+static double stepOf(Value guard, ArrayRef<HostTensor> operands, const RunScalars &scalars) {
+  return double(scalars.step) - (guard ? std::trunc(operands.back().data[0]) : 0);
+}
+
 //===- SgdOp -----------------------------------------------------------------------------------------------------===//
 
 LogicalResult SgdOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
@@ -97,7 +102,7 @@ LogicalResult AdamOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Ho
     return success();
   double beta1 = getBeta1().convertToDouble(), beta2 = getBeta2().convertToDouble();
   double epsilon = getEpsilon().convertToDouble(), decay = getWeightDecay().convertToDouble();
-  double step = double(scalars.step);
+  double step = stepOf(getGuard(), operands, scalars);
   double correction1 = 1 - std::pow(beta1, step), correction2 = 1 - std::pow(beta2, step);
   for (size_t i = 0; i < results[0].data.size(); ++i) {
     double param = operands[0].data[i], grad = operands[1].data[i];
@@ -129,7 +134,7 @@ LogicalResult AdagradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef
   if (isSkipped(getGuard(), operands, results, {0, 2}))
     return success();
   double decay = getWeightDecay().convertToDouble(), epsilon = getEpsilon().convertToDouble();
-  double rate = scalars.lr / (1 + double(scalars.step - 1) * getLrDecay().convertToDouble());
+  double rate = scalars.lr / (1 + (stepOf(getGuard(), operands, scalars) - 1) * getLrDecay().convertToDouble());
   for (size_t i = 0; i < results[0].data.size(); ++i) {
     double param = operands[0].data[i], grad = operands[1].data[i] + decay * param;
     double sum = results[1].data[i] = operands[2].data[i] + grad * grad;
@@ -202,8 +207,8 @@ LogicalResult LambDirectionOp::evaluate(ArrayRef<HostTensor> operands, MutableAr
     return success();
   double beta1 = getBeta1().convertToDouble(), beta2 = getBeta2().convertToDouble();
   double epsilon = getEpsilon().convertToDouble(), decay = getWeightDecay().convertToDouble();
-  double correction1 = 1 - std::pow(beta1, double(scalars.step)),
-         correction2 = 1 - std::pow(beta2, double(scalars.step));
+  double step = stepOf(getGuard(), operands, scalars);
+  double correction1 = 1 - std::pow(beta1, step), correction2 = 1 - std::pow(beta2, step);
   for (size_t i = 0; i < results[0].data.size(); ++i) {
     double grad = operands[1].data[i];
     double first = results[1].data[i] = beta1 * operands[2].data[i] + (1 - beta1) * grad;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizer steps. The learning rate and the number of the step are scalars of the run, not operands. Each takes a last
-// operand `guard`, an f32 scalar: where it is NaN the step is skipped, and parameter and state stay as they were.
+// operand `guard`, an f32 scalar: where it is NaN the step is skipped, and parameter and state stay as they were; else it
+// is the number of steps that were skipped before, which t, the number of the step, does not count.
 #ifndef DG_IR_OPTIMIZEROPS_TD
 #define DG_IR_OPTIMIZEROPS_TD
 

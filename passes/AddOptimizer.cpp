@@ -99,9 +99,9 @@ private:
   }
 
   /// Divides the gradients by the scale of the loss, and adapts it: a step with a gradient that is not finite is
-  /// skipped and halves it (not below 1), many steps without one double it. Returns the guard of the updates: 0, or
-  /// NaN. A sum of a gradient's elements is finite where they all are; one number for each parameter travels to the
-  /// stage of the loss, and two back to each stage.
+  /// skipped and halves it (not below 1), many steps without one double it. Returns the guard of the updates: NaN,
+  /// or how many steps were skipped before. A sum of a gradient's elements is finite where they all are; one number for
+  /// each parameter travels to the stage of the loss, and two back to each stage.
   Value unscale(OpBuilder &builder, MutableArrayRef<Gradient> gradients, ParameterOp scale) {
     Location location = scale.getLoc();
     PlaceAttr place = withLabel(withOrigin(getPlace(scale), getPlace(scale).getOrigin(), Phase::update), lossScaleName);
@@ -118,24 +118,28 @@ private:
       return builder.create<ConstantOp>(location, scale.getType(), builder.getF64FloatAttr(value),
                                         TypeAttr::get(scale.getType()), place);
     };
-    Value guard = builder.create<SubOp>(location, sum, sum, place);
+    Value excess = builder.create<SubOp>(location, sum, sum, place); // 0 or NaN
     Value inverse = builder.create<DivOp>(location, number(1), scale.getResult(), place);
     for (Gradient &gradient : gradients)
       gradient.value = builder.create<MulOp>(location, gradient.value, inverse, placeOf(gradient.parameter));
 
-    std::string counterName = (Twine(lossScaleName) + ".steps").str();
-    auto counter = builder.create<ParameterOp>(
-        location, scale.getType(), builder.getStringAttr(counterName), TypeAttr::get(scale.getType()),
-        InitAttr::get(builder.getContext(), InitKind::constant, builder.getF64FloatAttr(0)), builder.getUnitAttr(),
-        UnitAttr(), place);
+    auto addCounter = [&](StringRef name) -> Value {
+      return builder.create<ParameterOp>(
+          location, scale.getType(), builder.getStringAttr(name), TypeAttr::get(scale.getType()),
+          InitAttr::get(builder.getContext(), InitKind::constant, builder.getF64FloatAttr(0)), builder.getUnitAttr(),
+          UnitAttr(), place);
+    };
+    std::string counterName = (Twine(lossScaleName) + ".steps").str(),
+                skippedName = (Twine(lossScaleName) + ".skipped").str();
+    Value counter = addCounter(counterName), skipped = addCounter(skippedName);
     auto choose = [&](Value condition, Value then, Value otherwise) -> Value {
       return builder.create<SelectOp>(location, condition, then, otherwise, place);
     };
     auto compare = [&](Value a, Value b, StringRef predicate) -> Value {
       return builder.create<CompareOp>(location, a, b, builder.getStringAttr(predicate), place);
     };
-    Value isFinite = compare(guard, number(0), "eq");
-    Value steps = builder.create<AddOp>(location, counter.getResult(), number(1), place);
+    Value isFinite = compare(excess, number(0), "eq");
+    Value steps = builder.create<AddOp>(location, counter, number(1), place);
     Value isFull = compare(steps, number(double(growthInterval)), "ge");
     Value grown = choose(isFull, builder.create<AddOp>(location, scale.getResult(), scale.getResult(), place), scale);
     Value halved = builder.create<MaxOp>(
@@ -143,7 +147,9 @@ private:
     builder.create<UpdateOp>(location, choose(isFinite, grown, halved), builder.getStringAttr(lossScaleName), place);
     Value counted = choose(isFull, number(0), steps);
     builder.create<UpdateOp>(location, choose(isFinite, counted, number(0)), builder.getStringAttr(counterName), place);
-    return guard;
+    Value more = builder.create<AddOp>(location, skipped, number(1), place);
+    builder.create<UpdateOp>(location, choose(isFinite, skipped, more), builder.getStringAttr(skippedName), place);
+    return builder.create<AddOp>(location, skipped, excess, place);
   }
 
   /// Each gradient's own square stands with its parameter, so that one number for each travels between stages.

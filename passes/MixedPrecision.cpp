@@ -22,15 +22,6 @@ namespace {
 
 using namespace ir;
 
-/// "f32", "bf16" or "f16".
-Type parsePrecision(MLIRContext *context, StringRef name) {
-  if (name == "f32")
-    return Float32Type::get(context);
-  if (name == "bf16")
-    return BFloat16Type::get(context);
-  return name == "f16" ? Type(Float16Type::get(context)) : Type();
-}
-
 struct Override {
   std::string text; ///< as the user gave it
   StringRef pattern;

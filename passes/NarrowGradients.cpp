@@ -5,6 +5,7 @@
 #include "ir/GraphOps.h"
 #include "ir/LogicOps.h"
 #include "passes/Passes.h"
+#include "passes/PrecisionRules.h"
 
 using namespace mlir;
 
@@ -23,7 +24,11 @@ struct NarrowGradientsPass : impl::NarrowGradientsBase<NarrowGradientsPass> {
     auto graph = getOperation().lookupSymbol<GraphOp>("train");
     if (!graph)
       return;
-    Type low = precision == "bf16" ? Type(BFloat16Type::get(&getContext())) : Type(Float16Type::get(&getContext()));
+    Type low = parsePrecision(&getContext(), precision);
+    if (!low || !isHalf(low)) {
+      getOperation().emitError() << "is to sum gradients in '" << precision << "', expected bf16 or f16";
+      return signalPassFailure();
+    }
     llvm::StringMap<ParameterOp> parameters;
     for (auto parameter : graph.getBody().front().getOps<ParameterOp>())
       parameters[parameter.getParam()] = parameter;

@@ -97,6 +97,14 @@ const List lists[] = {
 };
 } // namespace
 
+mlir::Type parsePrecision(mlir::MLIRContext *context, llvm::StringRef name) {
+  if (name == "f32")
+    return mlir::Float32Type::get(context);
+  if (name == "bf16")
+    return mlir::BFloat16Type::get(context);
+  return name == "f16" ? mlir::Type(mlir::Float16Type::get(context)) : mlir::Type();
+}
+
 PrecisionRule precisionRuleOf(llvm::StringRef op) {
   static const llvm::StringMap<PrecisionRule> rules = [] {
     llvm::StringMap<PrecisionRule> table;

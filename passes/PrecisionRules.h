@@ -2,6 +2,7 @@
 // Which ops gain from 16 bits and which must not lose them: one table for every op that a model is written in.
 #pragma once
 
+#include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace dg::passes {
@@ -18,6 +19,9 @@ struct PrecisionRule {
   PrecisionClass kind;
   llvm::StringRef why; ///< completes "linear is in bf16: …"
 };
+
+/// "f32", "bf16" or "f16"; null: none of them.
+mlir::Type parsePrecision(mlir::MLIRContext *context, llvm::StringRef name);
 
 /// The rule of an op, by its name without the dialect. What no list names is kept.
 PrecisionRule precisionRuleOf(llvm::StringRef op);

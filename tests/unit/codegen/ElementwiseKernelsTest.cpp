@@ -112,6 +112,10 @@ TEST(OptimizerKernels, StepsInPlace) {
     cases.add("dg.adam", {s, s, s, s},
               "weight_decay = 0.01 : f64, decoupled, beta1 = 0.8 : f64, beta2 = 0.95 : f64, epsilon = 1.0e-6 : f64",
               {.positive = true, .step = 100000});
+    // The last operand is how many steps were skipped: 0.5 to 2, of which the fraction does not count.
+    cases.add("dg.adam", {s, s, s, s, "f32"}, "", {.positive = true});
+    cases.add("dg.lamb_direction", {s, s, s, s, "f32"}, "", {.positive = true});
+    cases.add("dg.adagrad", {s, s, s, "f32"}, "lr_decay = 0.5 : f64", {.positive = true});
   }
   cases.add("dg.accumulate", {"20x10xf32"}, "accumulator = \"grad w\"");
   cases.check();
