@@ -312,6 +312,8 @@ Result<Cluster> parseCluster(const std::string &text, const std::string &where) 
     cluster.coresPerNode = uint32_t(reader.getCount("cores_per_node", 1 << 16));
   if (reader.has("turn_us"))
     cluster.turnUs = reader.getNumber("turn_us", 0, false);
+  if (reader.has("slice_us"))
+    cluster.sliceUs = reader.getNumber("slice_us", 0, false);
   DG_RETURN_IF_ERROR(reader.finish());
   return cluster;
 }
@@ -344,6 +346,8 @@ std::string toJson(const Cluster &cluster) {
     document["cores_per_node"] = cluster.coresPerNode;
   if (cluster.turnUs > 0)
     document["turn_us"] = cluster.turnUs;
+  if (cluster.sliceUs > 0)
+    document["slice_us"] = cluster.sliceUs;
   return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

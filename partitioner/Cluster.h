@@ -47,7 +47,8 @@ struct Cluster {
   /// How many times as fast as `device` each device computes, by rank; empty: all are equal.
   std::vector<double> deviceSpeeds = {};
   uint32_t coresPerNode = 0; ///< that the devices of a node share, where they are fewer than devices; 0: one for each
-  double turnUs = 0;         ///< until a rank that has waited gets the core back that it shares with others
+  double turnUs = 0;         ///< until a core that ranks share has gone from one that waits to the next
+  double sliceUs = 0;        ///< after which a rank has to leave such a core to another; 0: only when it waits
   /// The same with `busyKernels` as `kernels` where some node has several of so many ranks.
   Cluster forRanks(uint64_t numRanks) const;
   double speedOf(int64_t rank) const { return deviceSpeeds.empty() ? 1 : deviceSpeeds[size_t(rank)]; }

@@ -2,14 +2,21 @@
 // A queue of events (kernel done, communication done, message arrived). A stage runs one chunk instance at a time;
 // inside it a kernel starts when its dependencies are complete and the compute lane is free, the earliest in the chunk
 // first. A message is sent eagerly: it travels whether or not the receiver has posted its receive. Links are not shared
-// between stages. O(T log T) for T task instances.
+// between stages. Where the cores of a host are the devices, they move the bytes inside it: such a transfer takes the
+// compute lane, before kernels. With fewer cores than ranks a stage computes only while it holds cores (CoreQueue).
+// O(T log T) for T task instances.
 #include "partitioner/Simulator.h"
+
+#include "partitioner/CoreQueue.h"
+#include "partitioner/TaskDurations.h"
 
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <queue>
 #include <set>
+#include <tuple>
 
 namespace dg::partitioner {
 
@@ -22,123 +29,10 @@ using plan::Task;
 using plan::TaskId;
 using plan::TaskKind;
 
-bool isCollective(TaskKind kind) {
-  return kind == TaskKind::allReduce || kind == TaskKind::allGather || kind == TaskKind::reduceScatter ||
-         kind == TaskKind::broadcast;
-}
-
-/// Durations of tasks, from the cost model and the place of the stages on the cluster.
-class Durations {
-public:
-  Durations(const Plan &plan, const CostModel &costs) : plan(plan), costs(costs) {}
-
-  struct Cost {
-    double computeUs = 0, commUs = 0;
-  };
-
-  /// What one task costs on its lane. A loop is its body's tasks one after another, trips times.
-  Result<Cost> of(const Task &task, size_t depth = 0) {
-    if (isCollective(task.kind))
-      return Cost{0, collectiveUs(task)};
-    switch (task.kind) {
-    case TaskKind::send:
-    case TaskKind::receive:
-    case TaskKind::finish:
-      return Cost{};
-    case TaskKind::loop:
-      return loopCost(task, depth);
-    default:
-      return Cost{costs.kernelUs(task.flops, bytesOf(task), typeOf(task), task.op), 0};
-    }
-  }
-
-  double bytesOfBuffer(const Task &task, size_t index) const {
-    return index < task.buffers.size() ? double(plan.values[task.buffers[index]].bytes) : 0;
-  }
-
-  /// The slowest link between the ranks of two stages with equal data and tensor coordinates.
-  const Link &linkBetweenStages(uint32_t from, uint32_t to) {
-    auto [found, isNew] = links.try_emplace({from, to}, nullptr);
-    if (isNew) {
-      const int64_t ranksPerStage = plan.mesh.numRanks() / plan.numStages();
-      for (int64_t i = 0; i < ranksPerStage; ++i) {
-        const Link &link = costs.linkBetween(from * ranksPerStage + i, to * ranksPerStage + i);
-        if (!found->second || link.bytesPerSecond < found->second->bytesPerSecond)
-          found->second = &link;
-      }
-    }
-    return *found->second;
-  }
-
-private:
-  double collectiveUs(const Task &task) {
-    Group group = groupOf(task);
-    double bytes = bytesOfBuffer(task, task.kind == TaskKind::allGather ? 1 : 0);
-    return costs.collectiveUs(task.kind, costs.bestAlgorithm(task.kind, group, bytes), group, bytes);
-  }
-
-  /// The group of the stage that stands on the most nodes: the others wait for it.
-  Group groupOf(const Task &task) {
-    auto [found, isNew] = groups.try_emplace({task.stage, task.axis}, Group{});
-    if (isNew) {
-      const int64_t ranksPerStage = plan.mesh.numRanks() / plan.numStages();
-      for (int64_t i = 0; i < ranksPerStage; ++i) {
-        int64_t rank = task.stage * ranksPerStage + i;
-        std::vector<int64_t> ranks = plan.mesh.groupOf(rank, task.axis);
-        if (ranks.empty() || ranks.front() != rank)
-          continue;
-        if (Group group = costs.groupOf(ranks); group.numNodes >= found->second.numNodes)
-          found->second = group;
-      }
-    }
-    return found->second;
-  }
-
-  double bytesOf(const Task &task) const {
-    if (task.bytes > 0 || task.kind == TaskKind::kernel)
-      return task.bytes;
-    double bytes = 0; // zero writes one buffer; copy and slice read and write the smaller one
-    for (size_t i = 0; i < task.buffers.size(); ++i)
-      bytes = i == 0 ? bytesOfBuffer(task, i) : std::min(bytes, bytesOfBuffer(task, i));
-    return task.kind == TaskKind::zero ? bytes : 2 * bytes;
-  }
-
-  plan::DType typeOf(const Task &task) const {
-    if (!task.writes.empty())
-      return plan.values[task.writes.front()].dtype;
-    return task.buffers.empty() ? plan::DType::f32 : plan.values[task.buffers.back()].dtype;
-  }
-
-  Result<Cost> loopCost(const Task &task, size_t depth) {
-    if (depth > plan.chunks.size())
-      return Status::error(ErrorKind::badInput, "plan: loop '{}' of stage {} contains itself; compile the job again",
-                           task.name, task.stage);
-    Cost total;
-    for (TaskId id : plan.chunks[task.body].tasks) {
-      const Task &inner = plan.tasks[id];
-      if (inner.kind == TaskKind::send || inner.kind == TaskKind::receive)
-        return Status::error(ErrorKind::badInput,
-                             "plan: task '{}' sends or receives inside loop '{}'; only chunks may do that", inner.name,
-                             task.name);
-      Result<Cost> cost = of(inner, depth + 1);
-      if (!cost)
-        return cost.status();
-      total.computeUs += task.trips * cost->computeUs;
-      total.commUs += task.trips * cost->commUs;
-    }
-    return total;
-  }
-
-  const Plan &plan;
-  const CostModel &costs;
-  std::map<std::pair<uint32_t, uint32_t>, const Link *> links;
-  std::map<std::pair<uint32_t, std::string>, Group> groups;
-};
-
 /// A chunk with what every instance of it needs; tasks are named by their position in the chunk.
 struct PreparedChunk {
   std::vector<TaskId> tasks;
-  std::vector<Durations::Cost> cost;
+  std::vector<TaskDurations::Cost> cost;
   std::vector<uint32_t> numDeps;
   std::vector<std::vector<uint32_t>> dependents; ///< by dependency
   std::vector<std::vector<uint32_t>> finishers;  ///< of a communication task
@@ -148,20 +42,8 @@ class Simulation {
 public:
   Simulation(const Plan &plan, const Program &program, const CostModel &costs, std::vector<SimulatedTask> *record)
       : plan(plan), program(program), durations(plan, costs), record(record), stages(program.actions.size()),
-        ranksOnCore(program.actions.size()) {
-    const Cluster &cluster = costs.cluster();
-    const int64_t perNode = cluster.devicesPerNode, cores = cluster.coresPerNode;
-    if (cores == 0 || std::min(plan.mesh.numRanks(), perNode) <= cores)
-      return;
-    // Who waits keeps its place in the queue of its core, so the system sees no reason to move anyone: a rank stays on
-    // the core where it began, and ranks are dealt out in turn.
-    isSharing = true;
-    turnUs = cluster.turnUs;
-    const int64_t ranksPerStage = plan.mesh.numRanks() / int64_t(std::max<size_t>(1, plan.numStages()));
-    for (size_t s = 0; s < stages.size(); ++s)
-      for (int64_t rank = int64_t(s) * ranksPerStage; rank < int64_t(s + 1) * ranksPerStage; ++rank)
-        ++ranksOnCore[s][rank / perNode * cores + rank % perNode % cores];
-  }
+        cores(plan.mesh.numRanks(), program.actions.size(), costs.cluster()),
+        turnUs(cores.isShared() ? costs.cluster().turnUs : 0) {}
 
   Result<plan::Predicted> run() {
     chunks.resize(plan.chunks.size());
@@ -175,18 +57,24 @@ public:
     while (!events.empty()) {
       Event event = events.top();
       events.pop();
-      if (event.kind == EventKind::kernelDone && event.sequence != stages[event.stage].doneEvent)
-        continue; // its time was moved
+      const bool isOfCore =
+          event.kind == EventKind::kernelDone || event.kind == EventKind::sliceOver || event.kind == EventKind::leave;
+      if (isOfCore && event.sequence != stages[event.stage].coreEvent)
+        continue; // something else happened before
       now = event.timeUs;
       handle(event);
     }
     for (uint32_t s = 0; s < stages.size(); ++s)
       DG_RETURN_IF_ERROR(checkFinished(s));
+    if (record)
+      std::sort(record->begin(), record->end(), [](const SimulatedTask &a, const SimulatedTask &b) {
+        return std::tie(a.startUs, a.task, a.microbatch) < std::tie(b.startUs, b.task, b.microbatch);
+      });
     return summarise();
   }
 
 private:
-  enum class EventKind { kernelDone, commDone, arrival, turn };
+  enum class EventKind { kernelDone, sliceOver, leave, commDone, arrival };
   struct Event {
     double timeUs;
     uint64_t sequence; ///< equal times: in the order of their making
@@ -199,22 +87,23 @@ private:
       return std::tie(timeUs, sequence) > std::tie(other.timeUs, other.sequence);
     }
   };
-  struct Transfer { ///< a collective or a send that waits for the communication lane
-    size_t action;
-    uint32_t position;
-    auto operator<=>(const Transfer &) const = default;
+  struct Work { ///< a task of one instance that waits for a lane or has it
+    size_t action = 0;
+    uint32_t position = 0;
+    auto operator<=>(const Work &) const = default;
   };
+  using Queue = std::priority_queue<Work, std::vector<Work>, std::greater<>>;
   struct Stage {
     size_t action = 0; ///< the instance that runs
     std::vector<uint32_t> numWaiting;
     size_t numLeft = 0;
-    std::vector<uint32_t> ready; ///< dependencies complete, not yet issued
-    std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> readyKernels;
-    std::priority_queue<Transfer, std::vector<Transfer>, std::greater<>> readyTransfers;
+    std::vector<uint32_t> ready;                            ///< dependencies complete, not yet issued
+    Queue readyKernels, readyTransfers, readyCoreTransfers; ///< those that take the compute lane apart
     bool isComputing = false, isCommunicating = false;
-    double leftUs = 0;      ///< of the kernel that runs, on a core of its own
-    uint64_t doneEvent = 0; ///< sequence of the event that ends it; earlier ones are void
-    uint32_t position = 0;  ///< of the kernel that runs
+    Work work;                        ///< on the compute lane
+    double leftUs = 0, resumedUs = 0; ///< of that work, when it last got its cores
+    std::optional<double> startUs;    ///< of that work, once it had its cores
+    uint64_t coreEvent = 0;           ///< the next that concerns its cores; others are void
     std::set<std::pair<uint32_t, uint32_t>> arrived;
     std::map<std::pair<uint32_t, uint32_t>, uint32_t> expected; ///< message -> position of its receive
     double computeUs = 0, commUs = 0, activeUs = 0, activeSinceUs = 0;
@@ -235,7 +124,7 @@ private:
       positionOf[chunk.tasks[i]] = i;
     for (uint32_t i = 0; i < n; ++i) {
       const Task &task = plan.tasks[chunk.tasks[i]];
-      Result<Durations::Cost> cost = durations.of(task);
+      Result<TaskDurations::Cost> cost = durations.of(task);
       if (!cost)
         return cost.status();
       chunk.cost.push_back(*cost);
@@ -296,12 +185,13 @@ private:
         stage.expected[message] = position;
       completeTask(s, position);
     } else if (task.kind == TaskKind::send || isCollective(task.kind)) {
-      stage.readyTransfers.push({stage.action, position});
+      Queue &queue = durations.takesCores(task) ? stage.readyCoreTransfers : stage.readyTransfers;
+      queue.push({stage.action, position});
       completeTask(s, position);
     } else if (task.kind == TaskKind::finish) {
       completeTask(s, position);
     } else {
-      stage.readyKernels.push(position);
+      stage.readyKernels.push({stage.action, position});
     }
   }
 
@@ -321,15 +211,9 @@ private:
     }
   }
 
-  /// A collective is over or a message is here: its finish tasks may go. The instance may be over if nobody waited. A
-  /// rank that shares its core and has nothing else to do has left it to another, and goes on when it gets it back.
+  /// A collective is over or a message is here: its finish tasks may go. The instance may be over if nobody waited.
   void completeTransfer(uint32_t s, size_t action, uint32_t position) {
-    const Stage &stage = stages[s];
-    if (stage.action != action)
-      return;
-    if (turnUs > 0 && !stage.isComputing && stage.readyKernels.empty())
-      push(turnUs, EventKind::turn, s, action, position);
-    else
+    if (stages[s].action == action)
       release(s, chunkAt(s, action).finishers[position]);
   }
 
@@ -344,72 +228,80 @@ private:
 
   void startLanes(uint32_t s) {
     Stage &stage = stages[s];
-    if (!stage.isComputing && !stage.readyKernels.empty()) {
-      uint32_t position = stage.readyKernels.top();
-      stage.readyKernels.pop();
-      const Durations::Cost &cost = chunkAt(s, stage.action).cost[position];
+    if (!stage.isComputing && !(stage.readyCoreTransfers.empty() && stage.readyKernels.empty())) {
+      const bool isTransfer = !stage.readyCoreTransfers.empty();
+      Queue &queue = isTransfer ? stage.readyCoreTransfers : stage.readyKernels;
+      stage.work = queue.top();
+      queue.pop();
+      const TaskDurations::Cost &cost = chunkAt(s, stage.work.action).cost[stage.work.position];
       stage.computeUs += cost.computeUs;
       stage.commUs += cost.commUs;
-      work();
+      const uint32_t ranks = cores.ranksOnCore(s);
+      stage.leftUs = ranks * (cost.computeUs + cost.commUs);
+      if (isTransfer && ranks > 1 && stage.readyKernels.empty())
+        stage.leftUs += ranks * turnUs; // each has to wait for what the others on its core do
+      stage.startUs.reset();
       setActive(stage, stage.isComputing, true);
-      stage.leftUs = cost.computeUs + cost.commUs;
-      stage.position = position;
-      retime(s);
-      note(s, stage.action, position, cost.computeUs + cost.commUs);
+      takeCores(s);
     }
     if (!stage.isCommunicating && !stage.readyTransfers.empty()) {
-      Transfer transfer = stage.readyTransfers.top();
+      Work transfer = stage.readyTransfers.top();
       stage.readyTransfers.pop();
-      const PreparedChunk &chunk = chunkAt(s, transfer.action);
-      const Task &task = plan.tasks[chunk.tasks[transfer.position]];
-      double busyUs = chunk.cost[transfer.position].commUs;
-      if (task.kind == TaskKind::send) {
-        const Link &link = durations.linkBetweenStages(s, task.peerStage);
-        busyUs = durations.bytesOfBuffer(task, 0) / link.bytesPerSecond * 1e6;
-        push(busyUs + link.latencyUs, EventKind::arrival, task.peerStage, 0, 0,
-             {task.channel, program.actions[s][transfer.action].microbatch});
-      }
+      double busyUs = chunkAt(s, transfer.action).cost[transfer.position].commUs;
       stage.commUs += busyUs;
       setActive(stage, stage.isCommunicating, true);
       push(busyUs, EventKind::commDone, s, transfer.action, transfer.position);
-      note(s, transfer.action, transfer.position, busyUs);
+      note(s, transfer, now, now + busyUs);
     }
   }
 
-  /// Ranks that compute on one core share it, and a stage is as fast as its slowest rank.
-  double speedOf(const Stage &stage) const {
-    uint32_t most = 1;
-    for (const auto &[core, own] : ranksOnCore[size_t(&stage - stages.data())]) {
-      uint32_t sharing = 0;
-      for (size_t other = 0; other < stages.size(); ++other)
-        if (auto found = ranksOnCore[other].find(core); stages[other].isComputing && found != ranksOnCore[other].end())
-          sharing += found->second;
-      most = std::max(most, sharing);
-    }
-    return 1.0 / most;
+  /// The work of the compute lane goes on as soon as the stage has its cores.
+  void takeCores(uint32_t s) {
+    if (!cores.isShared() || cores.holds(s))
+      return resume(s);
+    cores.ask(s);
+    giveCores();
+    for (uint32_t other = 0; other < stages.size(); ++other) // those who now have to give way
+      if (stages[other].isComputing && cores.holds(other) && other != s)
+        retime(other);
   }
 
-  /// Brings what the running kernels have left up to now.
-  void work() {
-    if (isSharing)
-      for (Stage &stage : stages)
-        stage.leftUs -= stage.isComputing ? (now - workedUntil) * speedOf(stage) : 0;
-    workedUntil = now;
+  void giveCores() {
+    for (uint32_t s : cores.give(now))
+      resume(s);
   }
 
-  /// After a kernel began (on stage `begun`) or ended: the others' ends move where cores are shared.
-  void retime(uint32_t begun) {
-    for (uint32_t s = 0; s < stages.size(); ++s)
-      if (stages[s].isComputing && (s == begun || isSharing)) {
-        stages[s].doneEvent = sequence;
-        push(std::max(0.0, stages[s].leftUs) / speedOf(stages[s]), EventKind::kernelDone, s, stages[s].action,
-             stages[s].position);
-      }
+  void resume(uint32_t s) {
+    stages[s].resumedUs = now;
+    if (!stages[s].startUs)
+      stages[s].startUs = now;
+    retime(s);
   }
 
-  void note(uint32_t s, size_t action, uint32_t position, double busyUs) {
+  /// What happens next to the work on the stage's cores: its end, or the end of the slice.
+  void retime(uint32_t s) {
+    Stage &stage = stages[s];
+    const double endUs = stage.resumedUs + stage.leftUs;
+    const double sliceUs = cores.isShared() ? cores.endOfSliceUs(s, now) : endUs;
+    stage.coreEvent = sequence;
+    push(std::max(0.0, std::min(endUs, sliceUs) - now), endUs <= sliceUs ? EventKind::kernelDone : EventKind::sliceOver,
+         s, stage.work.action, stage.work.position);
+  }
+
+  void note(uint32_t s, Work work, double startUs, double endUs) {
     if (record)
-      record->push_back({chunkAt(s, action).tasks[position], program.actions[s][action].microbatch, now, now + busyUs});
+      record->push_back(
+          {chunkAt(s, work.action).tasks[work.position], program.actions[s][work.action].microbatch, startUs, endUs});
+  }
+
+  /// A collective or a send has had its lane to its end.
+  void endTransfer(uint32_t s, Work work) {
+    const Task &task = plan.tasks[chunkAt(s, work.action).tasks[work.position]];
+    if (task.kind == TaskKind::send)
+      push(durations.linkBetweenStages(s, task.peerStage).latencyUs, EventKind::arrival, task.peerStage, 0, 0,
+           {task.channel, program.actions[s][work.action].microbatch});
+    else
+      completeTransfer(s, work.action, work.position);
   }
 
   void push(double afterUs, EventKind kind, uint32_t s, size_t action, uint32_t position,
@@ -420,20 +312,30 @@ private:
   void handle(const Event &event) {
     Stage &stage = stages[event.stage];
     switch (event.kind) {
-    case EventKind::kernelDone:
-      work();
+    case EventKind::kernelDone: {
+      const Work work = stage.work;
       setActive(stage, stage.isComputing, false);
-      if (isSharing)
-        retime(UINT32_MAX);
-      completeTask(event.stage, event.position);
+      note(event.stage, work, *stage.startUs, now);
+      const TaskKind kind = plan.tasks[chunkAt(event.stage, work.action).tasks[work.position]].kind;
+      if (kind == TaskKind::send || isCollective(kind))
+        endTransfer(event.stage, work);
+      else
+        completeTask(event.stage, work.position);
       break;
+    }
+    case EventKind::sliceOver:
+      stage.leftUs -= now - stage.resumedUs;
+      cores.leave(event.stage);
+      cores.ask(event.stage);
+      giveCores();
+      return;
+    case EventKind::leave:
+      cores.leave(event.stage);
+      giveCores();
+      return;
     case EventKind::commDone:
       setActive(stage, stage.isCommunicating, false);
-      if (isCollective(plan.tasks[chunkAt(event.stage, event.action).tasks[event.position]].kind))
-        completeTransfer(event.stage, event.action, event.position);
-      break;
-    case EventKind::turn:
-      release(event.stage, chunkAt(event.stage, event.action).finishers[event.position]);
+      endTransfer(event.stage, {event.action, event.position});
       break;
     case EventKind::arrival:
       if (auto found = stage.expected.find(event.message); found != stage.expected.end()) {
@@ -445,7 +347,13 @@ private:
       }
       break;
     }
+    endUs = now;
     proceed(event.stage);
+    // Who has nothing to do looks for news for a while, and then leaves its cores to others.
+    if (event.kind == EventKind::kernelDone && cores.isShared() && !stage.isComputing) {
+      stage.coreEvent = sequence;
+      push(turnUs, EventKind::leave, event.stage, event.action, event.position);
+    }
   }
 
   Status checkFinished(uint32_t s) const {
@@ -463,7 +371,7 @@ private:
 
   plan::Predicted summarise() const {
     plan::Predicted predicted;
-    predicted.stepUs = now;
+    predicted.stepUs = endUs;
     double activeUs = 0;
     for (const Stage &stage : stages) {
       activeUs += stage.activeUs;
@@ -472,8 +380,8 @@ private:
         predicted.commUs = stage.commUs;
       }
     }
-    if (now > 0)
-      predicted.bubble = std::max(0.0, 1 - activeUs / (double(stages.size()) * now));
+    if (endUs > 0)
+      predicted.bubble = std::max(0.0, 1 - activeUs / (double(stages.size()) * endUs));
     for (const plan::StageMemory &memory : plan.memory)
       predicted.peakBytes.push_back(memory.arenaBytes);
     return predicted;
@@ -481,16 +389,15 @@ private:
 
   const Plan &plan;
   const Program &program;
-  Durations durations;
+  TaskDurations durations;
   std::vector<SimulatedTask> *const record; ///< may be null
   std::vector<PreparedChunk> chunks;        ///< by ChunkId; empty if no action names it
   std::vector<Stage> stages;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
-  bool isSharing = false;                               ///< there are more ranks than cores
-  double turnUs = 0;                                    ///< until a core comes back to a rank that has waited
-  std::vector<std::map<int64_t, uint32_t>> ranksOnCore; ///< by stage and core, where cores are shared
+  CoreQueue cores;
+  const double turnUs; ///< until shared cores have gone from one stage to the next
   uint64_t sequence = 0;
-  double now = 0, workedUntil = 0;
+  double now = 0, endUs = 0; ///< until a task was last complete
 };
 
 } // namespace

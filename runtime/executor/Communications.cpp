@@ -9,9 +9,8 @@
 
 namespace dg {
 
-/// How often a wait polls before it gives its core to others, and how often it then looks at the clock and says for
-/// whom it waits.
-static constexpr uint32_t spinsBeforeYield = 1000, spinsPerClock = 8, spinsPerName = 64;
+/// How often a wait that gives its core to others looks at the clock and says for whom it waits.
+static constexpr uint32_t spinsPerClock = 8, spinsPerName = 64;
 /// Between two looks at the clock a living process loses at most this; more means that it was suspended, and counts as
 /// little.
 static constexpr uint64_t longestPauseNs = 1'000'000'000, suspendedNs = 10'000'000;

@@ -37,9 +37,11 @@ struct Patience {
 
 class Communications {
 public:
-  Communications(const plan::Plan &plan, int64_t rank, std::chrono::milliseconds timeout, ProgressLine &progress,
-                 StepTrace *trace)
-      : plan(plan), rank(rank), timeout(timeout), progress(progress), trace(trace) {}
+  /// A wait spins `spinsBeforeYield` times before it gives its core away.
+  Communications(const plan::Plan &plan, int64_t rank, std::chrono::milliseconds timeout, uint32_t spinsBeforeYield,
+                 ProgressLine &progress, StepTrace *trace)
+      : plan(plan), rank(rank), timeout(timeout), spinsBeforeYield(spinsBeforeYield), progress(progress), trace(trace) {
+  }
 
   /// Set-up: takes the communication of `task` with these ranks. The address stays valid.
   Operation *add(plan::TaskId task, std::unique_ptr<Communication> communication, std::string peers);
@@ -73,6 +75,7 @@ private:
   const plan::Plan &plan;
   const int64_t rank;
   const std::chrono::milliseconds timeout;
+  const uint32_t spinsBeforeYield;
   ProgressLine &progress;
   StepTrace *const trace;
   std::vector<std::unique_ptr<Operation>> operations;

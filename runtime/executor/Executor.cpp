@@ -7,6 +7,7 @@
 #include "runtime/executor/OperationBuilder.h"
 #include "runtime/executor/ProgramBuilder.h"
 #include "runtime/executor/SegmentRunner.h"
+#include "runtime/executor/SpinWait.h"
 #include "runtime/transport/HostMemory.h"
 
 #include <algorithm>
@@ -21,7 +22,8 @@ public:
   Implementation(const plan::Plan &plan, plan::Coordinates at, Transport *transport, const ExecutorOptions &options)
       : plan(plan), at(at), rank(plan.mesh.rankOf(at)), transport(transport), options(options),
         progress(options.progress ? *options.progress : ownLine),
-        communications(plan, rank, options.timeout, progress, options.trace),
+        communications(plan, rank, options.timeout, options.sharesCore ? spinsOnSharedCore : spinsOnOwnCore, progress,
+                       options.trace),
         step{communications, progress, options.trace} {}
 
   Status prepare(const KernelLibrary &library);

@@ -23,6 +23,7 @@ namespace dg {
 struct ExecutorOptions {
   uint32_t threads = 1;                      ///< the calling thread included
   std::chrono::milliseconds timeout{30'000}; ///< of one wait for another rank
+  bool sharesCore = false;                   ///< with other ranks, which have work while this one waits
   /// A segment without communication whose work is less, by the plan's flops and bytes, runs on the calling thread: to
   /// share it costs more than helpers give.
   std::chrono::nanoseconds leastSharedWork{30'000};

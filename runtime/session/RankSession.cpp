@@ -3,6 +3,7 @@
 
 #include "runtime/launch/LaunchMessage.h"
 #include "runtime/session/DryRun.h"
+#include "runtime/session/HostCores.h"
 #include "runtime/session/PeakRate.h"
 #include "runtime/transport/UcxTransport.h"
 
@@ -27,6 +28,7 @@ public:
   int run();
 
 private:
+  void takeCore();
   Status connect();
   Status chooseTarget();
   Status makeExecutor();
@@ -37,6 +39,7 @@ private:
   RankContext &context;
   const Assignment &assignment;
   const plan::Plan &plan = assignment.job->plan();
+  CoreUse cores;
   std::string target; ///< the same on every rank
   /// A forked process has fewer pages of libraries at first than the one that it came from.
   const uint64_t startBytes = std::min(assignment.residentBytes, residentBytes());
@@ -69,6 +72,15 @@ Status RankSession::agree(const Status &mine) {
     return Status::error(ErrorKind(text[0] - '0'), "rank {}: {}", rank, text.substr(1));
   }
   return Status::ok();
+}
+
+/// Before any thread is started and any page of the arena touched.
+void RankSession::takeCore() {
+  const RankPlacement &place = context.placement();
+  const int64_t index = place.firstLocalRank + context.rank() - place.firstRank;
+  cores = coreUseOf(index, assignment.ranksOnHost, assignment.threads, usableCores());
+  if (cores.core)
+    stayOnCore(*cores.core); // if not, the rank is only slower
 }
 
 Status RankSession::connect() {
@@ -129,6 +141,7 @@ Status RankSession::makeExecutor() {
   ExecutorOptions options;
   options.threads = assignment.threads;
   options.timeout = assignment.timeout;
+  options.sharesCore = cores.isShared;
   options.seed = assignment.seed;
   options.progress = &context.board();
   options.checkNumerics = assignment.checkNumerics;
@@ -162,6 +175,7 @@ std::unique_ptr<Reporter> RankSession::makeReporter() const {
 }
 
 Result<int> RankSession::work() {
+  takeCore();
   DG_RETURN_IF_ERROR(connect());
   if (assignment.dryRun) {
     DG_RETURN_IF_ERROR(runDry(context, transport.get(), assignment.timeout, assignment.json));

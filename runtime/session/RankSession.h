@@ -21,6 +21,7 @@ struct Assignment {
   std::optional<TrainingOptions> training; ///< one of the two
   std::optional<InferenceOptions> inference;
   uint32_t threads = 1;
+  int64_t ranksOnHost = 1;    ///< that share its cores
   uint64_t residentBytes = 0; ///< of dgrun before it opened anything
   uint64_t seed = 0;
   std::chrono::milliseconds timeout{30'000};

@@ -2,20 +2,14 @@
 #include "tools/dgrun/Prepare.h"
 
 #include "runtime/session/Evaluation.h"
+#include "runtime/session/HostCores.h"
 
 #include <algorithm>
 #include <filesystem>
-#include <sched.h>
 
 namespace dg::dgrun {
 
 using session::Assignment;
-
-static uint32_t coresOfHost() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? uint32_t(CPU_COUNT(&set)) : 1;
-}
 
 static Result<data::DataSpecs> readSpecs(const char *flag, const std::vector<std::string> &sources,
                                          const std::vector<std::string> &normalizations, uint64_t seed) {
@@ -182,7 +176,9 @@ Result<Assignment> prepare(const Flags &flags, const session::Job &job, int64_t 
   assignment.dryRun = flags.dryRun;
   assignment.profile = flags.profile;
   assignment.timeout = std::chrono::milliseconds(int64_t(std::min(flags.timeoutSeconds, 1e9) * 1000));
-  assignment.threads = flags.threads.value_or(std::max(1u, coresOfHost() / uint32_t(ranksOnHost)));
+  assignment.ranksOnHost = ranksOnHost;
+  assignment.threads =
+      flags.threads.value_or(std::max(1u, uint32_t(session::usableCores().size()) / uint32_t(ranksOnHost)));
   if (assignment.dryRun)
     return assignment; // it needs no data
   bool isInference = !flags.input.empty() || !flags.output.empty() || !plan.findProgram("train");

@@ -3,15 +3,15 @@
 
 #include "partitioner/Cluster.h"
 #include "runtime/executor/SpinWait.h"
+#include "runtime/session/HostCores.h"
 #include "runtime/session/PeakRate.h"
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -34,6 +34,12 @@ template <typename Work> double bestSeconds(Work work) {
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   return best;
+}
+
+double medianOf(std::vector<uint64_t> &values) {
+  auto middle = values.begin() + ptrdiff_t(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return double(*middle);
 }
 
 double measureMemory() {
@@ -70,25 +76,55 @@ double measureMemoryLatencyUs() {
   return seconds / numTurns / 2 * 1e6;
 }
 
+/// The rate at which one core takes what another has just written, as ranks of a host do: one thread fills a buffer,
+/// the other copies it. To fill it takes longer than for oneself alone, because the other has it; that belongs to it
+/// too.
+double measureHandOver(const std::vector<int> &cores) {
+  constexpr size_t bytes = size_t(1) << 18;
+  constexpr int transfers = 400;
+  std::vector<char> from(bytes, 1), shared(bytes, 2), to(bytes, 3);
+  void *(*volatile copy)(void *, const void *, size_t) = std::memcpy;
+  std::vector<uint64_t> aloneNs, fillNs, takeNs;
+  auto timed = [&](std::vector<uint64_t> &times, std::vector<char> &target, const std::vector<char> &source) {
+    uint64_t start = nowNs();
+    copy(target.data(), source.data(), bytes);
+    times.push_back(nowNs() - start);
+  };
+  std::atomic<int> word{0};
+  std::thread writer([&] {
+    session::stayOnCore(cores.front());
+    for (int turn = 0; turn < transfers; ++turn)
+      timed(aloneNs, shared, from);
+    for (int turn = 0; turn < transfers; ++turn) {
+      timed(fillNs, shared, from);
+      word.store(2 * turn + 1, std::memory_order_release);
+      waitFor(word, 2 * turn + 2);
+    }
+  });
+  std::thread reader([&] {
+    session::stayOnCore(cores.back());
+    for (int turn = 0; turn < transfers; ++turn) {
+      waitFor(word, 2 * turn + 1);
+      timed(takeNs, to, shared);
+      word.store(2 * turn + 2, std::memory_order_release);
+    }
+  });
+  writer.join();
+  reader.join();
+  const double surplusNs = std::max(0.0, medianOf(fillNs) - medianOf(aloneNs));
+  return double(bytes) / (medianOf(takeNs) + surplusNs) * 1e9;
+}
+
 /// What it takes until a rank goes on that has waited for another on the same core: it spins before it gives the core
 /// away, as ranks do, and the other does so too. Two threads on one core hand a word back and forth.
-double measureTurnUs() {
-  constexpr int spinsBeforeYield = 1000, turns = 200;
-  cpu_set_t all, one;
-  CPU_ZERO(&all);
-  CPU_ZERO(&one);
-  if (sched_getaffinity(0, sizeof all, &all) != 0)
-    return 0;
-  int core = 0;
-  while (core < CPU_SETSIZE && !CPU_ISSET(core, &all))
-    ++core;
-  CPU_SET(core, &one);
+double measureTurnUs(int core) {
+  constexpr int turns = 200;
   std::atomic<int> word{0};
   auto play = [&](int first) {
-    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+    session::stayOnCore(core);
     for (int turn = 0; turn < turns; ++turn) {
-      for (int spins = 1; word.load(std::memory_order_acquire) != 2 * turn + first; ++spins) {
-        if (spins < spinsBeforeYield)
+      for (uint32_t spins = 1; word.load(std::memory_order_acquire) != 2 * turn + first; ++spins) {
+        if (spins < spinsOnSharedCore)
           pauseCore();
         else
           std::this_thread::yield();
@@ -103,6 +139,29 @@ double measureTurnUs() {
            odd.join();
          }) /
          (2 * turns) * 1e6;
+}
+
+/// How long the system lets a rank compute while another waits for its core: two threads compute on one core, and see
+/// by the clock when they did not. The median of what they miss.
+double measureSliceUs(int core) {
+  constexpr uint64_t runNs = 200'000'000, leastNs = 100'000; // what is shorter was an interrupt
+  std::vector<uint64_t> missed[2];
+  auto compute = [&](int self) {
+    session::stayOnCore(core);
+    const uint64_t endNs = nowNs() + runNs;
+    for (uint64_t before = nowNs(), now = before; now < endNs; before = now) {
+      now = nowNs();
+      if (now - before > leastNs)
+        missed[self].push_back(now - before);
+    }
+  };
+  std::thread first(compute, 0), second(compute, 1);
+  first.join();
+  second.join();
+  missed[0].insert(missed[0].end(), missed[1].begin(), missed[1].end());
+  if (missed[0].empty())
+    return 0;
+  return medianOf(missed[0]) / 1000;
 }
 
 /// Two ends of a TCP connection to this host, closed with the object.
@@ -199,12 +258,10 @@ Result<std::string> probeHost() {
   char name[256] = "host";
   gethostname(name, sizeof name - 1);
   cluster.name = name;
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  cluster.devicesPerNode =
-      sched_getaffinity(0, sizeof cores, &cores) == 0 ? std::max<uint32_t>(1, uint32_t(CPU_COUNT(&cores))) : 1;
-  cluster.coresPerNode = cluster.devicesPerNode;
-  cluster.turnUs = measureTurnUs();
+  const std::vector<int> cores = session::usableCores();
+  cluster.devicesPerNode = cluster.coresPerNode = uint32_t(cores.size());
+  cluster.turnUs = measureTurnUs(cores.front());
+  cluster.sliceUs = measureSliceUs(cores.front());
   partitioner::Device &device = cluster.device;
   device.name = "core";
   device.flopsPerSecond[plan::DType::f32] = session::measurePeakFlops();
@@ -213,7 +270,7 @@ Result<std::string> probeHost() {
   device.memoryBytesPerSecond = measureMemory();
   device.efficiency = 0.9;
   device.launchUs = measureLaunchUs();
-  cluster.intraNode = {device.memoryBytesPerSecond / 2, measureMemoryLatencyUs()};
+  cluster.intraNode = {measureHandOver(cores), measureMemoryLatencyUs()};
   Result<partitioner::Link> tcp = measureTcp();
   if (!tcp)
     return tcp.status();

@@ -17,6 +17,8 @@ def main(dgrun, dgc):
         "flops": (device["flops_per_second"]["f32"], 1e8, 1e13),
         "memory bytes a second": (device["memory_bytes_per_second"], 1e7, 1e12),
         "turn us": (cluster["turn_us"], 1e-2, 1e5),
+        "slice us": (cluster["slice_us"], 1e2, 1e6),
+        "bytes a second from core to core": (links["intra_node"]["bytes_per_second"], 1e7, 1e12),
         "launch us": (device["launch_us"], 1e-5, 1e3),
         "memory latency us": (links["intra_node"]["latency_us"], 1e-3, 1e6),
         "TCP bytes a second": (links["inter_node"]["bytes_per_second"], 1e5, 1e12),

@@ -40,6 +40,7 @@ TEST(ClusterTest, RoundTripsMeasurements) {
   Cluster cluster = hostCluster(4);
   cluster.coresPerNode = 2;
   cluster.turnUs = 1.5;
+  cluster.sliceUs = 4000;
   cluster.device.busyKernels["dg.matmul"] = {{1.5, 3}};
   cluster.device.kernels["dg.matmul"] = {{1.5, 2}, {100, 120.25}};
   Result<Cluster> again = parseCluster(toJson(cluster), "again");
@@ -47,6 +48,7 @@ TEST(ClusterTest, RoundTripsMeasurements) {
   EXPECT_EQ(again->coresPerNode, 2u);
   EXPECT_EQ(again->device.kernels, cluster.device.kernels);
   EXPECT_EQ(again->turnUs, 1.5);
+  EXPECT_EQ(again->sliceUs, 4000);
   EXPECT_EQ(again->forRanks(1).device.kernels, cluster.device.kernels);
   EXPECT_EQ(again->forRanks(2).device.kernels, cluster.device.busyKernels);
 }
@@ -92,6 +94,8 @@ TEST(ClusterTest, NamesBadValues) {
             "partitioner/ lists the keys");
   EXPECT_EQ(messageAfter("\"nodes\": 1", "\"turn_us\": -0.5, \"nodes\": 1"),
             "cluster.json: turn_us is -0.5; expected a number that is not negative");
+  EXPECT_EQ(messageAfter("\"nodes\": 1", "\"slice_us\": -4, \"nodes\": 1"),
+            "cluster.json: slice_us is -4; expected a number that is not negative");
   EXPECT_EQ(messageAfter("\"nodes\": 1", "\"cores_per_node\": 0, \"nodes\": 1"),
             "cluster.json: cores_per_node is 0; expected a whole number from 1 to 65536");
   EXPECT_EQ(messageAfter("\"efficiency\": 0.9", "\"efficiency\": 0.9, \"kernels\": {\"dg.relu\": [[2, 3], [1, 4]]}"),

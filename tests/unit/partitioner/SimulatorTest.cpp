@@ -172,8 +172,8 @@ TEST(SimulatorTest, PipelineHasItsBubble) {
 }
 
 // Ranks that share a core take turns: a pipeline whose stages outnumber the cores takes as long as all its work on
-// them, two independent chains on one core end together, a core for each rank changes nothing, a rank stays on its core
-// although another is free, and who has waited pays for the turn.
+// them, a core for each rank changes nothing, a rank stays on its core although another is free, and who leaves a core
+// to another holds it for one more turn.
 TEST(SimulatorTest, RanksShareCores) {
   auto withCores = [](uint32_t numRanks, uint32_t cores) {
     Cluster cluster = makeModel(numRanks).cluster();
@@ -186,7 +186,7 @@ TEST(SimulatorTest, RanksShareCores) {
   double twoCores = simulate(pipeline, withCores(4, 2))->stepUs;
   EXPECT_GE(twoCores, 4 * 8 * 9.0 / 2);
   EXPECT_GT(twoCores, simulate(pipeline, makeModel(4))->stepUs);
-  PlanBuilder b(2); // 10 us on one stage, 4 on the other: both at half speed until 8, then one alone
+  PlanBuilder b(2); // 10 us on one stage, 4 on the other
   for (uint32_t s = 0; s < 2; ++s) {
     ChunkId chunk = b.chunk(s, Phase::forward);
     b.kernel(chunk, s == 0 ? 10 : 4);
@@ -212,6 +212,70 @@ TEST(SimulatorTest, RanksShareCores) {
   EXPECT_NEAR(simulate(single, CostModel(turns))->stepUs, simulate(single, withCores(4, 1))->stepUs + 6 * 1.5, 1e-9);
   turns.coresPerNode = 4; // with a core for each rank nobody gives one away
   EXPECT_NEAR(simulate(single, CostModel(turns))->stepUs, simulate(single, makeModel(4))->stepUs, 1e-9);
+}
+
+// A stage has a shared core until it waits, or until its slice is over and another wants it.
+TEST(SimulatorTest, SharedCoresHaveSlices) {
+  PlanBuilder b(2);
+  for (uint32_t s = 0; s < 2; ++s) {
+    ChunkId chunk = b.chunk(s, Phase::forward);
+    b.kernel(chunk, s == 0 ? 10 : 4);
+    b.run(s, chunk);
+  }
+  Cluster cluster = makeModel(2).cluster();
+  cluster.coresPerNode = 1;
+  auto endOfSecond = [&](double sliceUs) {
+    cluster.sliceUs = sliceUs;
+    std::vector<SimulatedTask> tasks;
+    Result<Predicted> predicted = simulateProgram(b.plan, b.plan.programs[0], CostModel(cluster), &tasks);
+    EXPECT_TRUE(predicted) << predicted.status().message();
+    EXPECT_NEAR(predicted->stepUs, 14, 1e-9);
+    EXPECT_EQ(tasks.size(), 2u);
+    EXPECT_EQ(tasks[1].task, 1u) << "the later start";
+    return tasks[1].endUs;
+  };
+  EXPECT_NEAR(endOfSecond(0), 14, 1e-9);
+  EXPECT_NEAR(endOfSecond(3), 10, 1e-9); // 3 of the first, 3, 3 of the first, 1
+  EXPECT_NEAR(endOfSecond(20), 14, 1e-9);
+}
+
+// Cores that are devices move the bytes inside their host themselves: nothing hides such a collective, and replicas on
+// one core pay for each other's part and for the turns in which they do it. Between hosts it hides.
+TEST(SimulatorTest, CoresCommunicate) {
+  auto plan = [](int64_t data) {
+    PlanBuilder b(1, data);
+    ValueId gradient = b.value(0, 40);
+    ChunkId chunk = b.chunk(0, Phase::backward);
+    TaskId first = b.kernel(chunk, 10);
+    TaskId reduce = b.allReduce(chunk, gradient, {first});
+    TaskId second = b.kernel(chunk, 30, {first});
+    b.kernel(chunk, 5, {b.finish(chunk, reduce), second});
+    b.run(0, chunk);
+    return b.plan;
+  };
+  auto reduceUs = [](const Cluster &cluster, uint32_t ranks, uint32_t nodes) {
+    CostModel costs(cluster);
+    return costs.collectiveUs(TaskKind::allReduce, costs.bestAlgorithm(TaskKind::allReduce, {ranks, nodes}, 40),
+                              {ranks, nodes}, 40);
+  };
+  Cluster cluster = makeModel(2, 1).cluster();
+  cluster.coresPerNode = 2;
+  EXPECT_DOUBLE_EQ(simulate(plan(2), CostModel(cluster))->stepUs, 45 + reduceUs(cluster, 2, 1));
+  Cluster hosts = cluster;
+  hosts.numNodes = 2;
+  hosts.devicesPerNode = hosts.coresPerNode = 1;
+  EXPECT_DOUBLE_EQ(simulate(plan(2), CostModel(hosts))->stepUs, 15 + reduceUs(hosts, 2, 2));
+  Cluster shared = makeModel(4, 1).cluster(); // two replicas on each of two cores
+  shared.coresPerNode = 2;
+  shared.turnUs = 1.5;
+  const double workUs = 2 * (45 + reduceUs(shared, 4, 1));
+  EXPECT_DOUBLE_EQ(simulate(plan(4), CostModel(shared))->stepUs, workUs); // there was other work: nobody waited
+  PlanBuilder waiting(1, 4);
+  ChunkId chunk = waiting.chunk(0, Phase::backward);
+  TaskId reduce = waiting.allReduce(chunk, waiting.value(0, 40));
+  waiting.kernel(chunk, 5, {waiting.finish(chunk, reduce)});
+  waiting.run(0, chunk);
+  EXPECT_DOUBLE_EQ(simulate(waiting.plan, CostModel(shared))->stepUs, 2 * (5 + reduceUs(shared, 4, 1)) + 2 * 1.5);
 }
 
 // One micro-batch through two stages: every message adds its latency and its bytes.
