@@ -9,6 +9,8 @@
 #include "ir/ShapeOps.h"
 #include "ir/TypeInference.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 
 namespace dg::ir {
@@ -97,9 +99,11 @@ LogicalResult PadOp::inferReturnTypes(MLIRContext *context, std::optional<Locati
   StringRef mode = op.getMode();
   if (!llvm::is_contained({"constant", "reflect", "edge", "wrap"}, mode))
     return reject<PadOp>(location, "has mode \"", mode, "\", expected constant, reflect, edge or wrap");
-  if (int64_t(op.getLow().size()) != input.getRank() || int64_t(op.getHigh().size()) != input.getRank())
+  auto isCountable = [](int64_t size) { return size >= -(int64_t(1) << 48) && size <= int64_t(1) << 48; };
+  if (int64_t(op.getLow().size()) != input.getRank() || int64_t(op.getHigh().size()) != input.getRank() ||
+      !llvm::all_of(op.getLow(), isCountable) || !llvm::all_of(op.getHigh(), isCountable))
     return reject<PadOp>(location, "pads ", input, " with low ", op.getLowAttr(), " and high ", op.getHighAttr(),
-                         ", expected ", input.getRank(), " numbers of each");
+                         ", expected ", input.getRank(), " numbers of each, up to 2^48");
   if (op.getFill() && (mode != "constant" || tensorOf(op.getFill()).getNumElements() != 1 ||
                        tensorOf(op.getFill()).getElementType() != input.getElementType()))
     return reject<PadOp>(location, "fills ", input, " with ", op.getFill().getType(), " in mode \"", mode,
@@ -204,9 +208,11 @@ LogicalResult TileOp::inferReturnTypes(MLIRContext *context, std::optional<Locat
       llvm::any_of(op.getRepeats(), [](int64_t count) { return count < 0; }))
     return reject<TileOp>(location, "repeats ", input, " by ", op.getRepeatsAttr(), ", expected ", input.getRank(),
                           " numbers, none below 0");
-  SmallVector<int64_t> shape;
-  for (auto [size, count] : llvm::zip_equal(input.getShape(), op.getRepeats()))
-    shape.push_back(ShapedType::isDynamic(size) ? size : size * count);
+  SmallVector<int64_t> shape(input.getShape());
+  for (auto [size, count] : llvm::zip_equal(shape, op.getRepeats()))
+    if (!ShapedType::isDynamic(size) && llvm::MulOverflow(size, count, size))
+      return reject<TileOp>(location, "repeats ", input, " by ", op.getRepeatsAttr(),
+                            ", expected sizes that can be counted");
   for (int64_t dim = 0; dim < input.getRank(); ++dim)
     if (op.getRepeats()[dim] != 1 && failed(checkKnown<TileOp>(location, input, dim)))
       return failure();
@@ -437,7 +443,7 @@ LogicalResult DepthToSpaceOp::inferReturnTypes(MLIRContext *context, std::option
     return success();
   auto input = tensorOf(op.getInput());
   int64_t block = op.getBlock();
-  constexpr int64_t mostBlock = 1 << 20; // its square can be counted
+  constexpr int64_t mostBlock = 1 << 14; // its square, and a size times it, can be counted
   if (input.getRank() != 4 || block < 1 || block > mostBlock ||
       ShapedType::isDynamicShape(input.getShape().drop_front()) || input.getDimSize(1) % (block * block) != 0)
     return reject<DepthToSpaceOp>(location, "takes blocks of ", block, " from ", input,
@@ -485,9 +491,11 @@ LogicalResult SpaceToDepthOp::inferReturnTypes(MLIRContext *context, std::option
   auto input = tensorOf(op.getInput());
   int64_t block = op.getBlock();
   if (input.getRank() != 4 || block < 1 || ShapedType::isDynamicShape(input.getShape().drop_front()) ||
-      input.getDimSize(2) % block != 0 || input.getDimSize(3) % block != 0)
-    return reject<SpaceToDepthOp>(location, "takes blocks of ", block, " from ", input,
-                                  ", expected an image [n, c, h, w] whose height and width the block divides");
+      llvm::is_contained(input.getShape().drop_front(2), 0) || input.getDimSize(2) % block != 0 ||
+      input.getDimSize(3) % block != 0)
+    return reject<SpaceToDepthOp>(
+        location, "takes blocks of ", block, " from ", input,
+        ", expected an image [n, c, h, w] with pixels whose height and width the block divides");
   inferred.push_back(RankedTensorType::get({input.getDimSize(0), input.getDimSize(1) * block * block,
                                             input.getDimSize(2) / block, input.getDimSize(3) / block},
                                            input.getElementType()));

@@ -9,6 +9,8 @@
 #include "ir/ShapeOps.h"
 #include "ir/Windows.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 
 namespace dg::ir {
@@ -31,18 +33,26 @@ static Windows windowsOf(ConvInputGradOp op) {
 }
 static Windows windowsOf(ConvWeightGradOp op) { return windowsOf(op, op.getKernelSize()); }
 
+/// The channels of all groups, which divide `others`, the channels at the other end of the weight; nothing where they
+/// do not, or where the product cannot be counted.
+static std::optional<int64_t> channelsOf(int64_t perGroup, int64_t groups, int64_t others) {
+  int64_t channels = perGroup;
+  if (groups < 1 || (!ShapedType::isDynamic(others) && others % groups != 0) ||
+      (!ShapedType::isDynamic(perGroup) && llvm::MulOverflow(perGroup, groups, channels)))
+    return std::nullopt;
+  return channels;
+}
+
 /// Checks [n, c, …], [o, c / groups, …] and the window, and gives the type [n, o, …].
 template <typename Op, typename Adaptor>
 static FailureOr<RankedTensorType> inferConv(std::optional<Location> location, Adaptor op, RankedTensorType input,
                                              RankedTensorType weight) {
   int64_t groups = op.getGroups();
   bool isGood = input.getRank() >= 3 && input.getRank() <= 5 && weight.getRank() == input.getRank() &&
-                input.getElementType() == weight.getElementType() && groups >= 1;
-  if (isGood && !input.isDynamicDim(1) && !weight.isDynamicDim(1))
-    isGood = input.getDimSize(1) == weight.getDimSize(1) * groups;
-  if (isGood && !weight.isDynamicDim(0))
-    isGood = weight.getDimSize(0) % groups == 0;
-  if (!isGood)
+                input.getElementType() == weight.getElementType();
+  std::optional<int64_t> channels =
+      isGood ? channelsOf(weight.getDimSize(1), groups, weight.getDimSize(0)) : std::nullopt;
+  if (!channels || !mayBeEqual(input.getDimSize(1), *channels))
     return reject<Op>(
         location, "has input ", input, ", weight ", weight, " and ", groups,
         " groups, expected [n, c, …] with one to three dimensions of places and [o, c / groups, …] of one "
@@ -214,13 +224,15 @@ LogicalResult ConvInputGradOp::inferReturnTypes(MLIRContext *context, std::optio
   if (deferInference(context, op.getOperands(), 1, inferred))
     return success();
   auto grad = tensorOf(op.getGrad()), weight = tensorOf(op.getWeight());
-  if (grad.getRank() != weight.getRank() || grad.getRank() < 3 ||
-      int64_t(op.getInputSize().size()) != grad.getRank() - 2 || op.getGroups() < 1)
+  std::optional<int64_t> channels;
+  if (weight.getRank() >= 3)
+    channels = channelsOf(weight.getDimSize(1), int64_t(op.getGroups()), weight.getDimSize(0));
+  if (grad.getRank() != weight.getRank() || int64_t(op.getInputSize().size()) != grad.getRank() - 2 || !channels)
     return reject<ConvInputGradOp>(location, "has gradient ", grad, ", weight ", weight, " and input_size ",
-                                   op.getInputSizeAttr(), ", expected as many sizes as there are dimensions of places");
-  SmallVector<int64_t> shape{grad.getDimSize(0), weight.isDynamicDim(1)
-                                                     ? ShapedType::kDynamic
-                                                     : weight.getDimSize(1) * int64_t(op.getGroups())};
+                                   op.getInputSizeAttr(),
+                                   ", expected as many sizes as there are dimensions of places, and groups that divide "
+                                   "the weight's outputs");
+  SmallVector<int64_t> shape{grad.getDimSize(0), *channels};
   llvm::append_range(shape, op.getInputSize());
   auto input = RankedTensorType::get(shape, grad.getElementType());
   auto expected = inferConv<ConvInputGradOp>(location, op, input, weight);
@@ -332,10 +344,11 @@ LogicalResult ConvTransposeOp::inferReturnTypes(MLIRContext *context, std::optio
   auto input = tensorOf(op.getInput()), weight = tensorOf(op.getWeight());
   int64_t groups = op.getGroups();
   bool isGood = input.getRank() >= 3 && input.getRank() <= 5 && weight.getRank() == input.getRank() &&
-                input.getElementType() == weight.getElementType() && groups >= 1 &&
-                mayBeEqual(input.getDimSize(1), weight.getDimSize(0)) &&
-                (weight.isDynamicDim(0) || weight.getDimSize(0) % groups == 0);
-  if (!isGood)
+                input.getElementType() == weight.getElementType() &&
+                mayBeEqual(input.getDimSize(1), weight.getDimSize(0));
+  std::optional<int64_t> outputs =
+      isGood ? channelsOf(weight.getDimSize(1), groups, weight.getDimSize(0)) : std::nullopt;
+  if (!outputs)
     return reject<ConvTransposeOp>(location, "has input ", input, ", weight ", weight, " and ", groups,
                                    " groups, expected [n, c, …] with one to three dimensions of places and "
                                    "[c, o / groups, …] of one element type, with groups that divide c");
@@ -347,10 +360,9 @@ LogicalResult ConvTransposeOp::inferReturnTypes(MLIRContext *context, std::optio
   if (!error.empty())
     return reject<ConvTransposeOp>(location, error);
   Windows windows = windowsOf(op, kernel);
-  int64_t outputs = weight.isDynamicDim(1) ? ShapedType::kDynamic : weight.getDimSize(1) * groups;
-  if (failed(checkBias<ConvTransposeOp>(location, op.getBias(), outputs)))
+  if (failed(checkBias<ConvTransposeOp>(location, op.getBias(), *outputs)))
     return failure();
-  SmallVector<int64_t> shape{input.getDimSize(0), outputs};
+  SmallVector<int64_t> shape{input.getDimSize(0), *outputs};
   for (size_t dim = 0; dim < windows.rank(); ++dim) {
     int64_t more = extra.empty() ? 0 : extra.size() == windows.rank() ? extra[dim] : -1;
     if (more < 0 || more >= std::max(windows.strides[dim], windows.dilation[dim]))
@@ -358,10 +370,12 @@ LogicalResult ConvTransposeOp::inferReturnTypes(MLIRContext *context, std::optio
                                      windows.rank(), " sizes of 0 or more, each below its stride or dilation");
     int64_t size = input.getDimSize(2 + dim);
     if (!ShapedType::isDynamic(size)) {
-      size = (size - 1) * windows.strides[dim] - windows.before[dim] - windows.after[dim] + windows.extent(dim) + more;
+      int64_t taken = windows.before[dim] + windows.after[dim] - windows.extent(dim) - more;
+      size = llvm::MulOverflow(size - 1, windows.strides[dim], size) ? 0 : size - taken;
       if (size < 1)
-        return reject<ConvTransposeOp>(location, "has ", size, " elements left of its result at dimension ", 2 + dim,
-                                       ", expected less padding");
+        return reject<ConvTransposeOp>(
+            location, "has ", size, " elements left of its result at dimension ", 2 + dim,
+            ", expected at least one, and as many as can be counted: less padding or stride");
     }
     shape.push_back(size);
   }

@@ -27,11 +27,11 @@ for target in "${targets[@]}"; do
   [[ -x $program ]] || { echo "run.sh: $program is missing: cmake --preset fuzz && cmake --build --preset fuzz" >&2; exit 2; }
   mkdir -p "$found" build/fuzz/crashers
   [[ -d $seeds ]] || tests/fuzz/make_seeds.py build/release/bin build/fuzz/seeds "$target" || exit 2
-  # Inputs are small, so that many are tried in a second; packages and plans cannot be smaller. The target itself counts the
-  # second of processor time that an input has; the time-out on the wall is for what never ends. No allocation may be large
-  # that a few kilobytes ask for.
+  # Inputs are small, so that many are tried in a second; plans cannot be smaller. The target itself counts the second of
+  # processor time that an input has; the time-out on the wall is for what never ends. No allocation may be large that a few
+  # kilobytes ask for.
   most=4096
-  [[ $target != package && $target != plan ]] || most=16384
+  [[ $target != plan ]] || most=8192
   if ! "$program" -runs="$runs" -max_total_time="$seconds" -max_len=$most -timeout=300 -rss_limit_mb=2048 -malloc_limit_mb=512 \
     -print_final_stats=1 -verbosity=1 -artifact_prefix="build/fuzz/crashers/$target-" "$found" "$seeds" "tests/fuzz/corpus/$target" \
     >"build/fuzz/$target.log" 2>&1; then

@@ -194,7 +194,7 @@ dg.graph @forward(%x: tensor<1x6x2x2xf32>) {
 // -----
 
 dg.graph @forward(%x: tensor<1x6x2x3xf32>) {
-  // expected-error@+1 {{'dg.space_to_depth' op takes blocks of 2 from 'tensor<1x6x2x3xf32>', expected an image [n, c, h, w] whose height and width the block divides}}
+  // expected-error@+1 {{'dg.space_to_depth' op takes blocks of 2 from 'tensor<1x6x2x3xf32>', expected an image [n, c, h, w] with pixels whose height and width the block divides}}
   %y = dg.space_to_depth %x {block = 2}
   dg.return %y
 }
@@ -240,4 +240,28 @@ dg.graph @dynamic(%x: tensor<?x5xf32>) typed {
   // expected-error@+1 {{failed to infer returned types}}
   %y = dg.flip %x {dims = array<i64: 0>} : (tensor<?x5xf32>) -> tensor<?x5xf32>
   dg.return %y : (tensor<?x5xf32>) -> ()
+}
+
+// -----
+
+dg.graph @g(%x: tensor<3xf32>) {
+  // expected-error@+1 {{'dg.tile' op repeats 'tensor<3xf32>' by array<i64: 4611686018427387904>, expected sizes that can be counted}}
+  %r = dg.tile %x {repeats = array<i64: 4611686018427387904>}
+  dg.return %r
+}
+
+// -----
+
+dg.graph @g(%x: tensor<3xf32>) {
+  // expected-error@+1 {{expected 1 numbers of each, up to 2^48}}
+  %r = dg.pad %x {low = array<i64: 4611686018427387904>, high = array<i64: 4611686018427387904>}
+  dg.return %r
+}
+
+// -----
+
+dg.graph @g(%x: tensor<1x1x0x0xf32>) {
+  // expected-error@+1 {{'dg.space_to_depth' op takes blocks of 4294967296 from 'tensor<1x1x0x0xf32>', expected an image [n, c, h, w] with pixels}}
+  %r = dg.space_to_depth %x {block = 4294967296 : i64}
+  dg.return %r
 }

@@ -170,7 +170,7 @@ dg.graph @forward(%g: tensor<2x4x9xf32>, %w: tensor<4x6x3xf32>) {
 // -----
 
 dg.graph @forward(%g: tensor<2x4x9xf32>, %w: tensor<4x6x3xf32>) {
-  // expected-error@+1 {{'dg.conv_input_grad' op has gradient 'tensor<2x4x9xf32>', weight 'tensor<4x6x3xf32>' and input_size array<i64: 10, 3>, expected as many sizes as there are dimensions of places}}
+  // expected-error@+1 {{'dg.conv_input_grad' op has gradient 'tensor<2x4x9xf32>', weight 'tensor<4x6x3xf32>' and input_size array<i64: 10, 3>, expected as many sizes as there are dimensions of places, and groups that divide the weight's outputs}}
   %y = dg.conv_input_grad %g, %w {input_size = array<i64: 10, 3>}
   dg.return %y
 }
@@ -210,7 +210,7 @@ dg.graph @forward(%x: tensor<2x6x9xf32>, %w: tensor<6x5x3xf32>) {
 // -----
 
 dg.graph @forward(%x: tensor<2x6x1xf32>, %w: tensor<6x5x3xf32>) {
-  // expected-error@+1 {{'dg.conv_transpose' op has -1 elements left of its result at dimension 2, expected less padding}}
+  // expected-error@+1 {{'dg.conv_transpose' op has -1 elements left of its result at dimension 2, expected at least one, and as many as can be counted: less padding or stride}}
   %y = dg.conv_transpose %x, %w {padding = array<i64: 2>}
   dg.return %y
 }
@@ -324,5 +324,21 @@ dg.graph @g(%x: tensor<2x3xi32>) {
 dg.graph @g(%x: tensor<2x3xi32>, %w: tensor<3xi32>) {
   // expected-error@+1 {{'dg.layer_norm' op has weight 'tensor<3xi32>' for input 'tensor<2x3xi32>', expected floats, and one element for each of the input's last dimension}}
   %r = dg.layer_norm %x, %w, %w
+  dg.return %r
+}
+
+// -----
+
+dg.graph @g(%x: tensor<1x1x3xf32>, %w: tensor<0x4x1xf32>) {
+  // expected-error@+1 {{'dg.conv' op has input 'tensor<1x1x3xf32>', weight 'tensor<0x4x1xf32>' and 4611686018427387904 groups, expected [n, c, …]}}
+  %r = dg.conv %x, %w {groups = 4611686018427387904 : i64}
+  dg.return %r
+}
+
+// -----
+
+dg.graph @g(%x: tensor<1x1x281474976710656xf32>, %w: tensor<1x1x1xf32>) {
+  // expected-error@+1 {{expected at least one, and as many as can be counted: less padding or stride}}
+  %r = dg.conv_transpose %x, %w {strides = array<i64: 16777216>}
   dg.return %r
 }
