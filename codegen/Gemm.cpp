@@ -9,6 +9,8 @@
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace dg::codegen {
@@ -47,7 +49,7 @@ GemmBlocking GemmBlocking::choose(const Target &target, int64_t m, int64_t n, in
   b.rowBlocks = llvm::divideCeil(b.rowPanels, b.rowPanelsPerBlock);
   double panelFlops = 2.0 * double(std::min(m, b.rowPanelsPerBlock * b.panelRows)) * double(b.panelColumns) * double(k);
   int64_t most = std::max<int64_t>(1, mostPackedElements / (b.panelColumns * b.depth));
-  b.columnPanelsPerBlock = std::max<int64_t>(int64_t(blockFlops / panelFlops + 0.5), fewestColumnPanels);
+  b.columnPanelsPerBlock = std::max<int64_t>(std::llround(blockFlops / panelFlops), fewestColumnPanels);
   b.columnPanelsPerBlock = std::clamp<int64_t>(b.columnPanelsPerBlock, 1, std::min(most, b.columnPanels));
   b.columnBlocks = llvm::divideCeil(b.columnPanels, b.columnPanelsPerBlock);
   b.columnPanelsPerBlock = llvm::divideCeil(b.columnPanels, b.columnBlocks);

@@ -6,10 +6,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdarg>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <new>
 #include <string>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -25,10 +27,9 @@ bool isAsked = false; ///< before, an instruction of tiles ends the process as i
 
 FILE *openCpuInfo() {
   auto *open = next<FILE *(const char *, const char *)>("fopen64");
-  FILE *real = open("/proc/cpuinfo", "r");
-  if (!real)
-    return nullptr;
-  FILE *changed = fdopen(memfd_create("cpuinfo", 0), "w+");
+  FILE *real = open("/proc/cpuinfo", "r"), *changed = fdopen(memfd_create("cpuinfo", 0), "w+");
+  if (!real || !changed)
+    std::abort();
   char *line = nullptr;
   size_t capacity = 0;
   while (getline(&line, &capacity, real) > 0) {
@@ -40,7 +41,8 @@ FILE *openCpuInfo() {
   std::free(line);
   std::fclose(real);
   std::fflush(changed);
-  std::rewind(changed);
+  if (std::fseek(changed, 0, SEEK_SET) != 0)
+    std::abort();
   return changed;
 }
 
@@ -77,8 +79,9 @@ long syscall(long number, ...) noexcept {
       return -1;
     }
     // Never given back: threads may still compute while the process ends.
+    alignas(dg::test::TileEmulator) static std::byte emulator[sizeof(dg::test::TileEmulator)];
     if (!isAsked)
-      new dg::test::TileEmulator();
+      new (emulator) dg::test::TileEmulator();
     isAsked = true;
     return 0;
   }
