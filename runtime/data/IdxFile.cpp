@@ -35,9 +35,10 @@ static Result<ElementType> elementTypeOf(const std::string &path, unsigned code)
     return ElementType::f32;
   case 0x0E:
     return ElementType::f64;
+  default:
+    return Status::error(ErrorKind::badInput, "{}: IDX element type 0x{:02x} is unknown; expected 0x08 to 0x0e", path,
+                         code);
   }
-  return Status::error(ErrorKind::badInput, "{}: IDX element type 0x{:02x} is unknown; expected 0x08 to 0x0e", path,
-                       code);
 }
 
 /// `bytes` holds at least the header if the file does.
