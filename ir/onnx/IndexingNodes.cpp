@@ -64,7 +64,7 @@ static Results oneHot(Node &node) {
 static Results reverseSequence(Node &node) {
   Value x = node.input(0), lengths = node.input(1);
   int64_t batch = node.integer("batch_axis", 1), time = node.integer("time_axis", 0);
-  if (batch + time != 1 || batch < 0 || batch > 1) {
+  if (batch < 0 || batch > 1 || time != 1 - batch) {
     node.reject() << "has batch_axis " << batch << " and time_axis " << time << ", expected 0 and 1 or 1 and 0";
     return {};
   }

@@ -122,7 +122,8 @@ static Results groupNorm(Node &node) {
     return {};
   RankedTensorType type = tensorOf(x);
   int64_t groups = node.integer("num_groups", 1);
-  if (type.getRank() < 2 || groups < 1 || type.getDimSize(1) % groups != 0) {
+  if (type.getRank() < 2 || groups < 1 || groups > std::max<int64_t>(1, type.getDimSize(1)) ||
+      type.getDimSize(1) % groups != 0) {
     node.reject() << "cuts the channels of an input of type " << type << " into " << groups << " groups";
     return {};
   }
@@ -130,7 +131,7 @@ static Results groupNorm(Node &node) {
   Value flat = node.reshape(x, {rows, rows == 0 ? 0 : type.getNumElements() / rows});
   Value y = normalized(node, flat, statisticsOf(node, flat, {1}), node.number("epsilon", 1e-5));
   auto perChannel = [&](Value vector) {
-    if (vector && tensorOf(vector).getDimSize(0) != type.getDimSize(1)) {
+    if (vector && tensorOf(vector).getNumElements() != type.getDimSize(1)) {
       Value spread =
           node.op("expand", {node.reshape(vector, {groups, 1})}, {node.attr("shape", ArrayRef<int64_t>{groups, each})});
       vector = node.reshape(spread, {groups * each});

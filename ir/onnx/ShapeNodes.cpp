@@ -328,8 +328,8 @@ static Results split(Node &node) {
     for (int64_t left = size, part = 0; part < count; ++part, left -= parts.back())
       parts.push_back(std::min(each, left));
   }
-  if (int64_t(parts.size()) != count || std::accumulate(parts.begin(), parts.end(), int64_t(0)) != size ||
-      llvm::any_of(parts, [](int64_t part) { return part < 0; })) {
+  if (int64_t(parts.size()) != count || llvm::any_of(parts, [&](int64_t part) { return part < 0 || part > size; }) ||
+      std::accumulate(parts.begin(), parts.end(), int64_t(0)) != size) {
     node.reject() << "cuts a dimension of size " << size << " into " << parts.size() << " parts for " << count
                   << " outputs, expected parts that add up to it";
     return {};

@@ -128,14 +128,11 @@ static Results stft(Node &node) {
     return {};
   }
   int64_t batch = type.getDimSize(0), parts = type.getDimSize(2), frames = (type.getDimSize(1) - *length) / *step + 1;
-  SmallVector<Value> slices;
-  for (int64_t frame = 0; frame < frames; ++frame) {
-    Value slice = node.op("slice", {signal},
-                          {node.attr("starts", ArrayRef<int64_t>{0, frame * *step, 0}),
-                           node.attr("sizes", ArrayRef<int64_t>{batch, *length, parts})});
-    slices.push_back(node.reshape(slice, {batch, 1, *length, parts}));
-  }
-  Value framed = slices.size() == 1 ? slices[0] : node.op("concat", slices, {node.attr("dim", int64_t(1))});
+  Type i64 = node.builder().getI64Type();
+  Value first =
+      node.op("mul", {node.reshape(node.counting(frames, i64), {frames, 1}), node.scalar(double(*step), i64)});
+  Value places = node.op("add", {first, node.counting(*length, i64)});
+  Value framed = node.op("gather", {signal, places}, {node.attr("dim", int64_t(1))});
   if (windowValue)
     framed = node.op("mul", {framed, node.reshape(windowValue, {*length, 1})});
   int64_t outputs = node.integer("onesided", 1) != 0 ? *length / 2 + 1 : *length;
