@@ -469,7 +469,7 @@ static Results eyeLike(Node &node) {
   HostTensor eye{type.getShape().vec(), {}};
   eye.data.resize(size_t(type.getNumElements()));
   int64_t diagonal = std::clamp(node.integer("k", 0), -mostElements, mostElements);
-  for (int64_t row = 0; row < type.getDimSize(0); ++row)
+  for (int64_t row = 0; row < type.getDimSize(0) && !eye.data.empty(); ++row)
     if (int64_t column = row + diagonal; column >= 0 && column < type.getDimSize(1))
       eye.data[size_t(row * type.getDimSize(1) + column)] = 1;
   return {node.literal(elementsOf(eye, RankedTensorType::get(type.getShape(), element)))};
