@@ -123,11 +123,11 @@ Buffer<T> sumOf(size_t groupSize, size_t count, uint64_t round, const std::strin
     inputs.push_back(inputOf<T>(member, count, round));
   size_t pieceElements = ((count + groupSize - 1) / groupSize + 63) / 64 * 64;
   Buffer<T> sum(count);
+  std::vector<T> values(groupSize);
   for (size_t i = 0; i < count; ++i) {
-    std::vector<T> values;
     for (size_t member = 0; member < groupSize; ++member)
-      values.push_back(inputs[member][i]);
-    sum[i] = sumAs(algorithm, values, i / pieceElements);
+      values[member] = inputs[member][i];
+    sum[i] = algorithm == "rank-order" ? sumInOrder(values) : sumAs(algorithm, values, i / pieceElements);
   }
   return sum;
 }
