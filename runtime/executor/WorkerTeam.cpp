@@ -85,11 +85,12 @@ void WorkerTeam::beginStep() {
   state->present.fetch_add(missing);
   try {
     state->arena.execute([&] {
-      for (int32_t i = 0; i < missing; ++i)
+      for (; missing > 0; --missing)
         state->group.run([team = state.get()] { team->help(); });
     });
   } catch (const std::exception &) {
-    // Out of memory for a task of 64 bytes: the calling thread works alone.
+    // Out of memory for a task of 64 bytes: the step goes on without these helpers, the next one asks for them again.
+    state->present.fetch_sub(missing);
   }
 }
 
