@@ -95,7 +95,7 @@ FailureOr<std::string> linkShared(llvm::StringRef object, std::string &error) {
     error = "no folder in the temporary directory: " + code.message() + " (set TMPDIR to one that can be written)";
     return failure();
   }
-  auto removeFolder = llvm::make_scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
+  auto removeFolder = llvm::make_scope_exit([&] { (void)llvm::sys::fs::remove_directories(folder); });
   std::string input = (folder + "/kernels.o").str(), output = (folder + "/kernels.so").str();
   {
     std::error_code code;

@@ -37,7 +37,7 @@ static Value buildSampleMean(OpBuilder &builder, Location loc, Value value, doub
 /// The sum over a sample's positions: [samples, …] becomes [samples].
 static Value buildSampleSum(OpBuilder &builder, Location loc, Value value) {
   int64_t samples = tensorOf(value).getDimSize(0), numElements = tensorOf(value).getNumElements();
-  return buildSampleMean(builder, loc, value, samples ? double(numElements / samples) : 1);
+  return buildSampleMean(builder, loc, value, samples ? double(numElements) / double(samples) : 1);
 }
 
 //===- Losses of pairs of elements -------------------------------------------------------------------------------===//

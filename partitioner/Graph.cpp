@@ -57,9 +57,11 @@ Result<std::vector<NodeId>> Graph::topologicalOrder() const {
   const auto &graph = adjacency->graph;
   std::vector<size_t> numWaiting(allNodes.size());
   std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
-  for (NodeId v = 0; v < allNodes.size(); ++v)
-    if ((numWaiting[v] = boost::in_degree(v, graph)) == 0)
+  for (NodeId v = 0; v < allNodes.size(); ++v) {
+    numWaiting[v] = boost::in_degree(v, graph);
+    if (numWaiting[v] == 0)
       ready.push(v);
+  }
   std::vector<NodeId> order;
   order.reserve(allNodes.size());
   while (!ready.empty()) {

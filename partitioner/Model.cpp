@@ -46,9 +46,11 @@ std::vector<uint32_t> findStagePlaces(const Model &model) {
   }
   std::vector<uint32_t> places;
   int32_t open = 0;
-  for (uint32_t p = 1; p < n; ++p)
-    if ((open += change[p]) == 0)
+  for (uint32_t p = 1; p < n; ++p) {
+    open += change[p];
+    if (open == 0)
       places.push_back(p);
+  }
   return places;
 }
 

@@ -30,9 +30,11 @@ std::vector<uint32_t> drawOrder(const WeightedDag &dag, OrderKind kind, std::mt1
       rank -= kind == OrderKind::fewestAlive ? int64_t(arc.weight) : 0;
     ready.push({rank, random(), node});
   };
-  for (uint32_t v = 0; v < dag.numNodes(); ++v)
-    if ((numWaiting[v] = uint32_t(dag.ins(v).size())) == 0)
+  for (uint32_t v = 0; v < dag.numNodes(); ++v) {
+    numWaiting[v] = uint32_t(dag.ins(v).size());
+    if (numWaiting[v] == 0)
       release(v);
+  }
   while (!ready.empty()) {
     order.push_back(ready.top().node);
     ready.pop();

@@ -41,9 +41,11 @@ WeightedDag::WeightedDag(std::vector<uint64_t> weights, std::vector<Edge> edges)
 std::vector<uint32_t> WeightedDag::topologicalOrder() const {
   std::vector<uint32_t> order, numWaiting(numNodes());
   std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> ready;
-  for (uint32_t v = 0; v < numNodes(); ++v)
-    if ((numWaiting[v] = uint32_t(ins(v).size())) == 0)
+  for (uint32_t v = 0; v < numNodes(); ++v) {
+    numWaiting[v] = uint32_t(ins(v).size());
+    if (numWaiting[v] == 0)
       ready.push(v);
+  }
   order.reserve(numNodes());
   while (!ready.empty()) {
     order.push_back(ready.top());

@@ -19,7 +19,6 @@ namespace {
 using namespace ir;
 using partitioner::Model;
 using partitioner::ModelOp;
-using partitioner::ModelUse;
 using partitioner::ModelValue;
 using partitioner::Work;
 

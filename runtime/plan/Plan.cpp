@@ -3,6 +3,8 @@
 // product is bounded, so nothing here can overflow.
 #include "runtime/plan/Plan.h"
 
+#include <algorithm>
+
 namespace dg::plan {
 
 int64_t sizeOf(DType type) {
@@ -75,7 +77,8 @@ int64_t Mesh::numRanks() const {
 }
 
 Coordinates Mesh::coordinatesOf(int64_t rank) const {
-  int64_t data = sizeOf("data"), tensor = sizeOf("tensor");
+  // An axis that is not there has one place.
+  int64_t data = std::max<int64_t>(sizeOf("data"), 1), tensor = std::max<int64_t>(sizeOf("tensor"), 1);
   return {rank / (data * tensor), rank / tensor % data, rank % tensor};
 }
 

@@ -55,9 +55,8 @@ static Status pingPong(Transport &transport, int64_t peer, Deadline deadline, do
   return Status::ok();
 }
 
-static void copyText(char *to, size_t bytes, const std::string &text) {
-  std::memcpy(to, text.data(), std::min(text.size(), bytes - 1));
-}
+/// As much as fits in front of a zero.
+static void copyText(char *to, size_t bytes, const std::string &text) { to[text.copy(to, bytes - 1)] = '\0'; }
 
 static void print(const RankLine &from, const RankLine &to, int64_t low, int64_t high, double microseconds,
                   bool isJson) {

@@ -67,7 +67,7 @@ double LearningRateSchedule::factorOf(int64_t epoch) const {
   case Kind::constant:
     return 1;
   case Kind::step:
-    return std::pow(gamma, double(epoch / epochs));
+    return std::pow(gamma, std::floor(double(epoch) / double(epochs)));
   case Kind::cosine:
     return (1 + std::cos(std::numbers::pi * double(epoch) / double(epochs))) / 2;
   }

@@ -62,9 +62,9 @@ void MappedCommunication::start(void *input, void *output) {
 bool MappedCommunication::haveAll(std::atomic<uint64_t> HostLine::*word) {
   for (; waiting < size(); ++waiting) {
     HostLine *&line = lines[waiting];
-    if (!line && !(line = memory.findLine(group.ranks[waiting], key)))
-      return false;
-    if ((line->*word).load(std::memory_order_acquire) < round)
+    if (!line)
+      line = memory.findLine(group.ranks[waiting], key);
+    if (!line || (line->*word).load(std::memory_order_acquire) < round)
       return false;
   }
   return true;
