@@ -75,8 +75,8 @@ LogicalResult SliceOp::inferReturnTypes(MLIRContext *context, std::optional<Loca
     }
     // As many as there are between the start and the end that the step leads to.
     int64_t most = start < 0 || start >= available ? 0
-                   : step > 0                      ? (available - start + step - 1) / step
-                                                   : start / -step + 1;
+                   : step > 0                      ? (available - start - 1) / step + 1
+                                                   : 1 - start / step;
     if (size < -1 || size > most || (size == -1 && start != available && most == 0 && available != 0))
       return reject<SliceOp>(location, "takes ", size, " elements from ", start, " by ", step, " of dimension ", dim,
                              " of ", input, ", expected at most ", most);
