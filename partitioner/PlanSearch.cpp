@@ -62,6 +62,17 @@ public:
     result.numConfigurations = uint32_t(candidates.size());
     std::map<std::string, SearchedPlan> bestOfMesh;
     double bestUs = impossible, lowerBoundUs = impossible;
+    auto take = [&](SearchedPlan &found) {
+      if (found.stages.stepUs < bestUs) {
+        bestUs = found.stages.stepUs;
+        result.best = found;
+      }
+      found.choices.clear();
+      std::string mesh = found.configuration.meshText();
+      auto known = bestOfMesh.find(mesh);
+      if (known == bestOfMesh.end() || found.stages.stepUs < known->second.stages.stepUs)
+        bestOfMesh[mesh] = std::move(found);
+    };
     // Large models get fewer, so that the work is bounded.
     const uint32_t maxExpanded = std::min<uint32_t>(
         options.maxExpanded, std::max<uint32_t>(leastExpanded, uint32_t(maxExpandedOps / model.ops.size())));
@@ -83,22 +94,12 @@ public:
       lowerBoundUs = std::min(lowerBoundUs, *boundUs);
       if (*boundUs >= bestUs)
         continue;
-      std::optional<SearchedPlan> found = expand(candidate);
-      if (!found)
-        continue;
-      if (found->stages.stepUs < bestUs) {
-        bestUs = found->stages.stepUs;
-        result.best = *found;
-      }
-      found->choices.clear();
-      std::string mesh = found->configuration.meshText();
-      auto known = bestOfMesh.find(mesh);
-      if (known == bestOfMesh.end() || found->stages.stepUs < known->second.stages.stepUs)
-        bestOfMesh[mesh] = std::move(*found);
+      if (std::optional<SearchedPlan> found = expand(candidate))
+        take(*found);
     }
     if (bestUs == impossible)
       return Status::error(ErrorKind::usage, "there is no plan");
-    // A few meshes that lost without being searched, so that a reader sees by how much.
+    // A few meshes that were not searched, so that a reader sees by how much they lose; or win, where the work was up.
     for (const Candidate &candidate : candidates) {
       bool isLate = options.seconds > 0 && secondsSince() > options.seconds;
       if (isLate || bestOfMesh.size() > options.numAlternatives)
@@ -106,10 +107,8 @@ public:
       std::string mesh = candidate.configuration.meshText();
       if (bestOfMesh.count(mesh))
         continue;
-      if (auto found = expand(candidate)) {
-        found->choices.clear();
-        bestOfMesh.emplace(mesh, std::move(*found));
-      }
+      if (std::optional<SearchedPlan> found = expand(candidate))
+        take(*found);
     }
     result.lowerBoundUs = std::min(lowerBoundUs, bestUs);
     result.gap = bestUs / result.lowerBoundUs - 1;

@@ -120,7 +120,7 @@ Prediction predict(const Model &model, const CostModel &costs, const SearchedPla
   Prediction result;
   std::vector<PassTimes> times;
   double sendUs = 0, executedFlops = 0, modelFlops = 0, slowestUs = 0;
-  const double m = how.microbatches, chunks = how.chunksPerRank;
+  const double m = how.microbatches, chunks = model.isTraining ? how.numVisits() : 1;
   for (uint32_t s = 0; s < how.pipe; ++s) {
     uint32_t begin = plan.stages.begins[s], end = s + 1 < how.pipe ? plan.stages.begins[s + 1] : table.numOps();
     bool isRecomputed = plan.stages.isRecomputed[s];

@@ -305,7 +305,7 @@ double StepModel::sendUs(const StepTable &table, uint32_t position) const {
 }
 
 double StepModel::stepUs(double sumUs, double largestUs, double sendsUs, double syncUs) const {
-  return how.microbatches * largestUs + fillShare * (sumUs - largestUs) + sendsUs * how.chunksPerRank + syncUs;
+  return how.microbatches * largestUs + fillShare * (sumUs - largestUs) + sendsUs * how.numVisits() + syncUs;
 }
 
 StagePlan evaluate(const StepModel &step, const StepTable &table, std::vector<uint32_t> begins,

@@ -25,6 +25,8 @@ struct Configuration {
   uint32_t zero = 0; ///< what is cut over the data ranks: 1 optimizer state, 2 also gradients, 3 also parameters
   plan::DType precision = plan::DType::f32;
   uint32_t numRanks() const { return data * tensor * pipe; }
+  /// How often a micro-batch comes by each stage, forwards.
+  uint32_t numVisits() const { return schedule == PipelineKind::zeroBubbleV ? 2 : chunksPerRank; }
   std::string meshText() const;
 };
 

@@ -254,13 +254,27 @@ TEST(PlanSearch, IsDeterministicAndAnytime) {
   EXPECT_GE(short_->best.stages.stepUs, first->best.stages.stepUs);
 }
 
-// A device three times as fast as the others gets a stage three times as large: stage times are within 10 % of each
-// other.
-TEST(PlanSearch, BalancesDevicesThatDiffer) {
+// A search that is stopped by work still takes the fastest plan of all that it has seen.
+TEST(PlanSearch, IsNeverSlowerThanItsAlternatives) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    std::mt19937_64 random(seed);
+    Model model = randomModel(random, 12, 64);
+    SearchOptions options;
+    options.numRanks = 16;
+    options.maxExpanded = 1;
+    Result<SearchResult> found = searchPlan(model, CostModel(hostCluster(16)), options);
+    ASSERT_TRUE(found) << found.status().message();
+    for (const SearchedPlan &other : found->alternatives)
+      EXPECT_GE(other.stages.stepUs, found->best.stages.stepUs) << "seed " << seed << ": " << describe(other);
+  }
+}
+
+/// Ops that cost the same, one after the other.
+static Model chain(uint32_t length) {
   Model model;
   model.numSamples = 64;
   model.values.push_back({noOp, 64.0 * 64, true, true, false});
-  for (uint32_t i = 0; i < 90; ++i) {
+  for (uint32_t i = 0; i < length; ++i) {
     model.values.push_back({i, 64.0 * 64, true, true, true});
     ModelOp op;
     op.name = "op" + std::to_string(i);
@@ -272,6 +286,32 @@ TEST(PlanSearch, BalancesDevicesThatDiffer) {
     op.forward = op.inputGradient = {1e9, 1e9, 1e6, 1};
     model.ops.push_back(op);
   }
+  return model;
+}
+
+// What the search counts with, a closed form, is what the schedule gives when it is run, whatever its rule.
+TEST(PlanSearch, CountsWithWhatTheScheduleGives) {
+  Model model = chain(96);
+  for (ModelOp &op : model.ops)
+    op.weightGradient = op.forward;
+  CostModel costs(hostCluster(4));
+  for (PipelineKind kind : {PipelineKind::gpipe, PipelineKind::oneForwardOneBackward, PipelineKind::interleaved,
+                            PipelineKind::zeroBubbleH1, PipelineKind::zeroBubbleV}) {
+    SearchOptions options;
+    options.numRanks = options.pipe = 4;
+    options.microbatches = 16;
+    options.schedules = {kind};
+    Result<SearchResult> found = searchPlan(model, costs, options);
+    ASSERT_TRUE(found) << found.status().message();
+    double counted = found->best.stages.stepUs, run = predict(model, costs, found->best).stepUs;
+    EXPECT_NEAR(run / counted, 1, 0.02) << describe(found->best);
+  }
+}
+
+// A device three times as fast as the others gets a stage three times as large: stage times are within 10 % of each
+// other.
+TEST(PlanSearch, BalancesDevicesThatDiffer) {
+  Model model = chain(90);
   Cluster cluster = hostCluster(4);
   for (uint32_t fast = 0; fast < 4; ++fast) {
     cluster.deviceSpeeds.assign(4, 1);
