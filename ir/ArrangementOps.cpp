@@ -6,6 +6,7 @@
 #include "ir/GraphOps.h"
 #include "ir/HostTensorAccess.h"
 #include "ir/MovementOps.h"
+#include "ir/ReductionSupport.h"
 #include "ir/ShapeOps.h"
 #include "ir/TypeInference.h"
 
@@ -73,9 +74,7 @@ static Value buildTables(OpBuilder &builder, Location loc, Value value, const Pl
 template <typename Op>
 static LogicalResult checkDims(std::optional<Location> location, RankedTensorType input, DenseI64ArrayAttr dims,
                                int64_t rank) {
-  llvm::SmallDenseSet<int64_t> unique(dims.asArrayRef().begin(), dims.asArrayRef().end());
-  if (int64_t(unique.size()) == dims.size() &&
-      llvm::all_of(dims.asArrayRef(), [&](int64_t dim) { return dim >= 0 && dim < rank; }))
+  if (areDimsOf(dims, rank))
     return success();
   return reject<Op>(location, "has dimensions ", dims, " for ", input, ", expected different numbers from 0 to ",
                     rank - 1);

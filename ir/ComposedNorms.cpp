@@ -6,6 +6,7 @@
 #include "ir/HostTensorAccess.h"
 #include "ir/MathOps.h"
 #include "ir/PoolingOps.h"
+#include "ir/ReductionSupport.h"
 #include "ir/ShapeOps.h"
 #include "ir/StatisticsOps.h"
 #include "ir/TypeInference.h"
@@ -77,9 +78,7 @@ LogicalResult MeanVarianceNormOp::inferReturnTypes(MLIRContext *context, std::op
   if (deferInference(context, op.getOperands(), 1, inferred))
     return success();
   auto input = tensorOf(op.getInput());
-  llvm::SmallDenseSet<int64_t> unique(op.getDims().begin(), op.getDims().end());
-  if (unique.size() != op.getDims().size() ||
-      llvm::any_of(op.getDims(), [&](int64_t dim) { return dim < 0 || dim >= input.getRank(); }))
+  if (!areDimsOf(op.getDims(), input.getRank()))
     return reject<MeanVarianceNormOp>(location, "normalizes ", input, " over dimensions ", op.getDimsAttr(),
                                       ", expected different numbers from 0 to ", input.getRank() - 1);
   inferred.push_back(input);

@@ -17,6 +17,14 @@ inline llvm::SmallVector<int64_t> keptShape(llvm::ArrayRef<int64_t> shape, llvm:
   return kept;
 }
 
+/// Each number names another dimension. They are anybody's: a set of LLVM's would take two of them for its own marks.
+inline bool areDimsOf(llvm::ArrayRef<int64_t> dims, int64_t rank) {
+  for (auto [number, dim] : llvm::enumerate(dims))
+    if (dim < 0 || dim >= rank || llvm::is_contained(dims.take_front(number), dim))
+      return false;
+  return true;
+}
+
 /// The type of an op with `dims`, which vanish, or stay with size 1 with `keep`.
 template <typename Op>
 mlir::LogicalResult inferReduction(mlir::MLIRContext *context, std::optional<mlir::Location> location,
@@ -25,14 +33,12 @@ mlir::LogicalResult inferReduction(mlir::MLIRContext *context, std::optional<mli
     return mlir::success();
   auto input = tensorOf(op.getInput());
   llvm::ArrayRef<int64_t> dims = op.getDims();
-  llvm::SmallDenseSet<int64_t> unique(dims.begin(), dims.end());
-  if (unique.size() != dims.size() ||
-      llvm::any_of(dims, [&](int64_t dim) { return dim < 0 || dim >= input.getRank(); }))
+  if (!areDimsOf(dims, input.getRank()))
     return reject<Op>(location, "reduces ", input, " over dimensions ", op.getDimsAttr(),
                       ", expected different numbers from 0 to ", input.getRank() - 1);
   llvm::SmallVector<int64_t> shape;
   for (auto [dim, size] : llvm::enumerate(keptShape(input.getShape(), dims)))
-    if (op.getKeep() || !unique.contains(dim))
+    if (op.getKeep() || !llvm::is_contained(dims, int64_t(dim)))
       shape.push_back(size);
   inferred.push_back(mlir::RankedTensorType::get(shape, input.getElementType()));
   return mlir::success();

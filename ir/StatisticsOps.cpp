@@ -8,6 +8,7 @@
 #include "ir/HostTensorAccess.h"
 #include "ir/MathOps.h"
 #include "ir/PartsGradient.h"
+#include "ir/ReductionSupport.h"
 #include "ir/ShapeOps.h"
 #include "ir/ShardingRules.h"
 #include "ir/TypeInference.h"
@@ -75,13 +76,11 @@ LogicalResult MomentsOp::inferReturnTypes(MLIRContext *context, std::optional<Lo
       return reject<MomentsOp>(location, "has input ", input, " and operand ", operand.getType(),
                                ", expected weight and shift of equal sizes, or 1, counted from the last dimension");
   SmallVector<int64_t> shape(input.getShape());
-  llvm::SmallDenseSet<int64_t> unique(op.getDims().begin(), op.getDims().end());
-  for (int64_t dim : op.getDims()) {
-    if (dim < 0 || dim >= input.getRank() || unique.size() != op.getDims().size())
-      return reject<MomentsOp>(location, "sums ", input, " over dimensions ", op.getDimsAttr(),
-                               ", expected different numbers from 0 to ", input.getRank() - 1);
+  if (!areDimsOf(op.getDims(), input.getRank()))
+    return reject<MomentsOp>(location, "sums ", input, " over dimensions ", op.getDimsAttr(),
+                             ", expected different numbers from 0 to ", input.getRank() - 1);
+  for (int64_t dim : op.getDims())
     shape[dim] = 1;
-  }
   inferred.assign(2, RankedTensorType::get(shape, input.getElementType()));
   return success();
 }
