@@ -5,7 +5,7 @@
 #include "ir/HostTensorAccess.h"
 #include "ir/TypeInference.h"
 
-#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace dg::ir {
 
