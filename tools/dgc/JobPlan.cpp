@@ -180,7 +180,7 @@ int splitToFit(mlir::ModuleOp module, const CompileOptions &options, const StepS
   const partitioner::Device device = job.cluster.device;
   passes::PipelineOptions pipeline;
   pipeline.flopsPerByte = device.flopsPerSecond.at(plan::DType::f32) * device.efficiency / device.memoryBytesPerSecond;
-  pipeline.savedBytes.resize(size_t(numStages * form.chunksPerStage));
+  pipeline.savedBytes.resize(size_t(numStages) * form.chunksPerStage);
   for (int round = 0; source.isTraining && round < maxRecomputeRounds; ++round) {
     const uint64_t before = largestArena(job.plan).second;
     for (uint32_t part = 0; part < pipeline.savedBytes.size(); ++part)
