@@ -178,6 +178,7 @@ Result<uint32_t> LayoutStore::layOut(const OpTree &tree, const TreeNode &node) {
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 // Graphviz keeps 4 kB for each context that it has freed; the leak check is for our own.
+// NOLINTNEXTLINE(bugprone-reserved-identifier, readability-identifier-naming): the sanitizer's name
 extern "C" const char *__lsan_default_suppressions() { return "leak:libgvc"; }
 #endif
 #endif

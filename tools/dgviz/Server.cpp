@@ -47,6 +47,7 @@ private:
 std::string headerOf(const std::string &request, std::string_view name) {
   for (size_t line = request.find("\r\n"); line != std::string::npos; line = request.find("\r\n", line + 2)) {
     std::string_view rest = std::string_view(request).substr(line + 2);
+    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): the size is given
     if (rest.size() <= name.size() || strncasecmp(rest.data(), name.data(), name.size()) != 0 ||
         rest[name.size()] != ':')
       continue;
