@@ -239,20 +239,22 @@ TEST(SimulatorTest, SharedCoresHaveSlices) {
   EXPECT_NEAR(endOfSecond(20), 14, 1e-9);
 }
 
+/// Replicas that reduce 40 bytes after 10 us, compute for 30 that need no sum, and for 5 that do.
+static Plan besideAnAllReduce(int64_t data) {
+  PlanBuilder b(1, data);
+  ValueId gradient = b.value(0, 40);
+  ChunkId chunk = b.chunk(0, Phase::backward);
+  TaskId first = b.kernel(chunk, 10);
+  TaskId reduce = b.allReduce(chunk, gradient, {first});
+  TaskId second = b.kernel(chunk, 30, {first});
+  b.kernel(chunk, 5, {b.finish(chunk, reduce), second});
+  b.run(0, chunk);
+  return b.plan;
+}
+
 // Cores that are devices move the bytes inside their host themselves: nothing hides such a collective, and replicas on
 // one core pay for each other's part and for the turns in which they do it. Between hosts it hides.
 TEST(SimulatorTest, CoresCommunicate) {
-  auto plan = [](int64_t data) {
-    PlanBuilder b(1, data);
-    ValueId gradient = b.value(0, 40);
-    ChunkId chunk = b.chunk(0, Phase::backward);
-    TaskId first = b.kernel(chunk, 10);
-    TaskId reduce = b.allReduce(chunk, gradient, {first});
-    TaskId second = b.kernel(chunk, 30, {first});
-    b.kernel(chunk, 5, {b.finish(chunk, reduce), second});
-    b.run(0, chunk);
-    return b.plan;
-  };
   auto reduceUs = [](const Cluster &cluster, uint32_t ranks, uint32_t nodes) {
     CostModel costs(cluster);
     return costs.collectiveUs(TaskKind::allReduce, costs.bestAlgorithm(TaskKind::allReduce, {ranks, nodes}, 40),
@@ -260,16 +262,17 @@ TEST(SimulatorTest, CoresCommunicate) {
   };
   Cluster cluster = makeModel(2, 1).cluster();
   cluster.coresPerNode = 2;
-  EXPECT_DOUBLE_EQ(simulate(plan(2), CostModel(cluster))->stepUs, 45 + reduceUs(cluster, 2, 1));
+  EXPECT_DOUBLE_EQ(simulate(besideAnAllReduce(2), CostModel(cluster))->stepUs, 45 + reduceUs(cluster, 2, 1));
   Cluster hosts = cluster;
   hosts.numNodes = 2;
   hosts.devicesPerNode = hosts.coresPerNode = 1;
-  EXPECT_DOUBLE_EQ(simulate(plan(2), CostModel(hosts))->stepUs, 15 + reduceUs(hosts, 2, 2));
+  EXPECT_DOUBLE_EQ(simulate(besideAnAllReduce(2), CostModel(hosts))->stepUs, 15 + reduceUs(hosts, 2, 2));
   Cluster shared = makeModel(4, 1).cluster(); // two replicas on each of two cores
   shared.coresPerNode = 2;
   shared.turnUs = 1.5;
   const double workUs = 2 * (45 + reduceUs(shared, 4, 1));
-  EXPECT_DOUBLE_EQ(simulate(plan(4), CostModel(shared))->stepUs, workUs); // there was other work: nobody waited
+  EXPECT_DOUBLE_EQ(simulate(besideAnAllReduce(4), CostModel(shared))->stepUs,
+                   workUs); // there was other work: nobody waited
   PlanBuilder waiting(1, 4);
   ChunkId chunk = waiting.chunk(0, Phase::backward);
   TaskId reduce = waiting.allReduce(chunk, waiting.value(0, 40));
@@ -287,18 +290,10 @@ TEST(SimulatorTest, MessagesTakeTime) {
 
 // A collective hides behind kernels that do not need it, and only behind those.
 TEST(SimulatorTest, CollectivesOverlap) {
-  PlanBuilder b(1, 2);
-  ValueId gradient = b.value(0, 40);
-  ChunkId chunk = b.chunk(0, Phase::backward);
-  TaskId first = b.kernel(chunk, 10);
-  TaskId reduce = b.allReduce(chunk, gradient, {first});
-  TaskId second = b.kernel(chunk, 30, {first});
-  b.kernel(chunk, 5, {b.finish(chunk, reduce), second});
-  b.run(0, chunk);
   CostModel costs = makeModel(2, 1);
   double reduceUs =
       costs.collectiveUs(TaskKind::allReduce, costs.bestAlgorithm(TaskKind::allReduce, {2, 1}, 40), {2, 1}, 40);
-  Predicted predicted = *simulate(b.plan, costs);
+  Predicted predicted = *simulate(besideAnAllReduce(2), costs);
   EXPECT_GT(reduceUs, 30);
   EXPECT_DOUBLE_EQ(predicted.stepUs, 10 + reduceUs + 5);
   EXPECT_DOUBLE_EQ(predicted.computeUs, 45);
