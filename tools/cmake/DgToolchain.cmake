@@ -22,6 +22,8 @@ if(DG_CCACHE)
 endif()
 
 add_compile_options(-Wall -Wextra -Wno-unused-parameter -fno-strict-aliasing)
+# clang reports std::stable_sort of libstdc++ 12, which calls std::get_temporary_buffer inside.
+add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-deprecated-declarations>)
 add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Xclang> $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-fno-pch-timestamp>)
 if(DG_ASSERTIONS)
   string(REPLACE "-DNDEBUG" "" CMAKE_CXX_FLAGS_RELWITHDEBINFO "${CMAKE_CXX_FLAGS_RELWITHDEBINFO}")
