@@ -108,8 +108,7 @@ private:
       for (uint32_t count : chunks) {
         configuration.chunksPerRank = configuration.pipe == 1 ? 1 : count;
         // Where a rank has several parts of the model, a stage is not one range of ops that could be pinned.
-        const uint64_t numParts =
-            kind == PipelineKind::zeroBubbleV && configuration.pipe > 1 ? 2 : configuration.chunksPerRank;
+        const uint64_t numParts = configuration.numVisits();
         if (numParts > 1 && (isPinned || numParts * configuration.pipe > maxParts))
           continue;
         for (uint32_t zero : options.zero) {

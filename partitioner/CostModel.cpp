@@ -86,8 +86,7 @@ static double oneLevelUs(TaskKind kind, Algorithm algorithm, uint32_t numRanks, 
 }
 
 double CostModel::collectiveUs(TaskKind kind, Algorithm algorithm, Group group, double bytes) const {
-  assert(kind == TaskKind::allReduce || kind == TaskKind::allGather || kind == TaskKind::reduceScatter ||
-         kind == TaskKind::broadcast);
+  assert(plan::isCollective(kind));
   const Link &intra = machines.intraNode, &inter = machines.interNode;
   if (algorithm != Algorithm::twoLevel)
     return oneLevelUs(kind, algorithm, group.numRanks, bytes, group.numNodes > 1 ? inter : intra);

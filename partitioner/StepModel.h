@@ -26,7 +26,7 @@ struct Configuration {
   plan::DType precision = plan::DType::f32;
   uint32_t numRanks() const { return data * tensor * pipe; }
   /// How often a micro-batch comes by each stage, forwards.
-  uint32_t numVisits() const { return schedule == PipelineKind::zeroBubbleV ? 2 : chunksPerRank; }
+  uint32_t numVisits() const { return schedule == PipelineKind::zeroBubbleV && pipe > 1 ? 2 : chunksPerRank; }
   std::string meshText() const;
 };
 

@@ -10,11 +10,6 @@ using plan::Task;
 using plan::TaskId;
 using plan::TaskKind;
 
-bool isCollective(TaskKind kind) {
-  return kind == TaskKind::allReduce || kind == TaskKind::allGather || kind == TaskKind::reduceScatter ||
-         kind == TaskKind::broadcast;
-}
-
 Result<TaskDurations::Cost> TaskDurations::of(const Task &task, size_t depth) {
   if (isCollective(task.kind))
     return Cost{0, collectiveUs(task)};

@@ -12,8 +12,6 @@
 
 namespace dg::partitioner {
 
-bool isCollective(plan::TaskKind kind);
-
 /// One thread; `plan` and `costs` outlive it.
 class TaskDurations {
 public:

@@ -83,5 +83,6 @@ Three commands to try next:
   $bin/dgviz $out/lenet.dgx --text
   $bin/dgc examples/lenet.mlir --batch 64 --mesh pipe=2 --microbatches 4 --schedule 1f1b -o $out/pipeline.dgx
   $bin/dgrun $out/pipeline.dgx -n 2 --data x=$data/train-images-idx3-ubyte.gz --data y=$data/train-labels-idx1-ubyte.gz \\
-    --normalize x=0.5,0.5 --epochs $((epochs + 1)) --checkpoint $out/checkpoint --resume    # one more epoch, by another plan
+    --eval-data x=$data/t10k-images-idx3-ubyte.gz --eval-data y=$data/t10k-labels-idx1-ubyte.gz --normalize x=0.5,0.5 \\
+    --epochs $((epochs + 1)) --lr-schedule constant --checkpoint $out/checkpoint --resume    # one more epoch, by another plan
 TEXT

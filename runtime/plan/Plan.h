@@ -108,6 +108,12 @@ enum class TaskKind {
   loop,          ///< runs chunk `body` `trips` times; inside it a value's slot is trip % slots
 };
 
+/// Whether all ranks of an axis take part in it.
+inline bool isCollective(TaskKind kind) {
+  return kind == TaskKind::allReduce || kind == TaskKind::allGather || kind == TaskKind::reduceScatter ||
+         kind == TaskKind::broadcast;
+}
+
 /// One node of the static graph. Communication tasks start something; it is complete at their `finish` task. Sends need
 /// none: a send is complete before its slot is written again, which the executor sees to.
 struct Task {

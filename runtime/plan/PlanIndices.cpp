@@ -205,11 +205,6 @@ Status checkProgram(size_t index, const Plan &plan) {
 
 } // namespace
 
-bool isCollective(TaskKind kind) {
-  return kind == TaskKind::allReduce || kind == TaskKind::allGather || kind == TaskKind::reduceScatter ||
-         kind == TaskKind::broadcast;
-}
-
 bool needsFinish(TaskKind kind) { return isCollective(kind) || kind == TaskKind::receive; }
 
 Status checkIndices(const Plan &plan) {

@@ -12,7 +12,5 @@ Status checkIndices(const Plan &plan);
 
 /// Whether the task starts something that a `finish` task must complete.
 bool needsFinish(TaskKind kind);
-/// Whether all ranks of an axis take part in it.
-bool isCollective(TaskKind kind);
 
 } // namespace dg::plan

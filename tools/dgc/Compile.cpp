@@ -12,6 +12,7 @@
 #include "tools/dgc/JobPlan.h"
 #include "tools/dgc/LoadModel.h"
 #include "tools/dgc/Planning.h"
+#include "tools/dgc/Report.h"
 #include "tools/dgc/Weights.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
@@ -21,16 +22,11 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 
+#include <deque>
+
 namespace dg::tools {
 
 namespace {
-
-constexpr int exitUsage = 2, exitBadInput = 65;
-
-int report(const Status &status) {
-  llvm::errs() << "dgc: error: " << status.message() << "\n";
-  return status.exitCode();
-}
 
 /// Passes text on with lines cut short: a diagnostic quotes the line it points to, and a file may be one line of
 /// megabytes.
@@ -158,10 +154,150 @@ mlir::FailureOr<bool> chooseProgram(mlir::ModuleOp module, CompileOptions::Purpo
   return false;
 }
 
+/// The model as it was read.
+struct Source {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  Weights weights;
+  std::shared_ptr<const void> storage; ///< of the weights
+};
+
+/// Reads a text, bytecode, an ONNX file or makes a family. Returns 0 or an exit code, after a message on stderr.
+int readSource(const CompileOptions &options, const BatchPlan &batch, mlir::MLIRContext &context, Source &source) {
+  if (isOnnx(options.model)) {
+    ir::OnnxOptions onnx;
+    onnx.bindings = options.bindings;
+    onnx.batch = batch.rows;
+    onnx.isTraining = options.purpose == CompileOptions::Purpose::train ||
+                      (options.purpose == CompileOptions::Purpose::automatic && !options.loss.empty());
+    if (onnx.batch > 0)
+      onnx.bindings["batch"] = onnx.batch;
+    mlir::FailureOr<ir::OnnxModel> imported = loadOnnx(options.model, context, onnx, options.constants);
+    if (failed(imported))
+      return exitBadInput;
+    source.module = std::move(imported->module);
+    source.weights.add(imported->weights);
+    source.storage = imported->storage;
+    return 0;
+  }
+  if (!options.bindings.empty()) {
+    const auto &[name, size] = *options.bindings.begin();
+    return report(Status::error(ErrorKind::usage, "--bind {}={}: {} has no dimension of that name, expected batch=SIZE",
+                                name, size, options.model));
+  }
+  if (!options.constants.empty())
+    return report(Status::error(ErrorKind::usage, "--const {}: {} is no ONNX model: write a dg.constant or dg.literal",
+                                options.constants.begin()->first, options.model));
+  const bool isFamily = ir::isFamilySpec(options.model);
+  source.module = isFamily ? loadFamily(options.model, context) : loadModel(options.model, context);
+  if (!source.module)
+    return isFamily ? exitUsage : exitBadInput;
+  return 0;
+}
+
+/// Finds what to build and with which optimizer, and gives the parameters what --weights has for them. Returns 0 or an
+/// exit code, after a message on stderr.
+int chooseStep(Source &source, const CompileOptions &options, StepSource &step) {
+  mlir::ModuleOp module = *source.module;
+  mlir::FailureOr<bool> isTraining = chooseProgram(module, options.purpose, options.loss);
+  if (failed(isTraining))
+    return exitBadInput;
+  step.isTraining = *isTraining;
+  if (Status status = options.weights.empty() ? Status::ok() : source.weights.open(options.weights); !status)
+    return report(status);
+  for (auto graph : module.getOps<ir::GraphOp>())
+    if (failed(source.weights.bind(graph)))
+      return exitBadInput;
+  // "examples/lenet.mlir" and the family "lenet" are the same model to a checkpoint.
+  step.model.name = llvm::sys::path::stem(options.model).split(':').first.str();
+  step.model.source = llvm::sys::path::filename(options.model).str();
+  step.optimizer = options.optimizer;
+  auto own = module->getAttrOfType<mlir::StringAttr>("dg.optimizer");
+  const bool isOwn = own && step.optimizer.empty();
+  if (isOwn)
+    step.optimizer = own.str();
+  if (!step.isTraining || step.optimizer.empty())
+    return 0;
+  Result<passes::OptimizerSpec> spec = passes::parseOptimizer(step.optimizer);
+  if (!spec && isOwn)
+    return module.emitError() << "names dg.optimizer, " << spec.status().message(), exitBadInput;
+  if (!spec)
+    return report(spec.status());
+  step.model.optimizer = step.optimizer;
+  step.model.learningRate = spec->lr;
+  return 0;
+}
+
+/// Gives the plan its bracketings and its prediction, and proves it.
+Status completePlan(JobPlan &job) {
+  partitioner::CostModel costs(job.cluster);
+  partitioner::chooseBracketings(job.plan, costs);
+  Result<plan::Predicted> predicted = partitioner::simulate(job.plan, costs);
+  if (!predicted)
+    return predicted.status();
+  job.plan.predicted = *predicted;
+  if (Status status = plan::verify(job.plan); !status)
+    return Status::error(ErrorKind::runFailed, "the plan is not sound, which is a fault of dgc: {}", status.message());
+  return Status::ok();
+}
+
+/// What --emit asks for, to stdout or, with -o, to a file, which is written whole or not at all.
+Status emit(const CompileOptions &options, JobPlan &job) {
+  auto print = [&](llvm::raw_ostream &to) -> llvm::Error {
+    if (options.emit == "dg") {
+      job.module->print(to);
+      to << "\n";
+      return llvm::Error::success();
+    }
+    if (options.emit == "plan") {
+      to << plan::toJson(job.plan) << "\n";
+      return llvm::Error::success();
+    }
+    for (auto &[program, target, kernels] : job.kernels->objects())
+      if (failed(options.emit == "linalg" ? kernels.emitLinalg(to)
+                 : options.emit == "llvm" ? kernels.emitLlvmIr(to)
+                                          : kernels.emitAsm(to)))
+        return llvm::createStringError("code of program " + program + " cannot be printed");
+    return llvm::Error::success();
+  };
+  if (llvm::Error error = llvm::writeToOutput(options.output.empty() ? "-" : options.output, print))
+    return Status::error(ErrorKind::runFailed, "--emit {}: {}", options.emit, llvm::toString(std::move(error)));
+  return Status::ok();
+}
+
+/// Objects, plan, initial values and what dgviz shows of them, as JOB.dgx.
+Status writeJob(const CompileOptions &options, const std::string &modelBytes, const Weights &weights,
+                llvm::ArrayRef<codegen::Target> targets, JobPlan &job) {
+  std::vector<package::PackageEntry> entries;
+  std::deque<std::string> texts; // what the entries borrow
+  auto add = [&](std::string name, std::string text) {
+    entries.push_back(package::PackageEntry::ofText(std::move(name), texts.emplace_back(std::move(text))));
+  };
+  add("plan.json", plan::toJson(job.plan));
+  add("model.mlirbc", modelBytes);
+  add("cluster.json", partitioner::toJson(job.cluster));
+  if (job.planned)
+    add("explain.json", explanationJson(*job.planned));
+  if (options.savePhases)
+    add("phases.json", job.phases.toJson());
+  for (auto &[program, target, kernels] : job.kernels->objects()) {
+    mlir::FailureOr<std::string> object = kernels.emitObject();
+    if (failed(object))
+      return Status::error(ErrorKind::runFailed, "code of program {} cannot be generated", program);
+    add(program + "." + target.cpu + ".so", std::move(*object));
+  }
+  for (const codegen::Target &target : targets)
+    add("target." + target.cpu + ".txt", llvm::join(target.requiredFeatures(), ","));
+  Result<std::string> initial = weights.pack(job.literals);
+  if (!initial)
+    return initial.status();
+  if (!initial->empty())
+    add("init.safetensors", std::move(*initial));
+  return package::writePackage(options.output, entries);
+}
+
 } // namespace
 
-int compile(const CompileOptions &given) {
-  CompileOptions options = given;
+int compile(const CompileOptions &options) {
   Result<plan::Mesh> mesh = passes::parseMesh(options.mesh);
   if (!mesh)
     return report(mesh.status());
@@ -175,8 +311,7 @@ int compile(const CompileOptions &given) {
   if (!precision.empty() && precision != "auto" && precision != "f32" && precision != "bf16" && precision != "f16")
     return report(
         Status::error(ErrorKind::usage, "--precision {}: expected auto, f32, bf16 or f16", options.precision));
-  const bool isJob = options.emit.empty() && options.simulate.empty() && options.explain.empty();
-  if (Status status = isJob ? checkOutput(options.output) : Status::ok(); !status)
+  if (Status status = options.output.empty() ? Status::ok() : checkOutput(options.output); !status)
     return report(status);
 
   mlir::DialectRegistry registry;
@@ -184,80 +319,27 @@ int compile(const CompileOptions &given) {
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false); // a message names the line; the whole graph would bury it
   ClippedStream messages(llvm::errs());
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-  if (ir::isFamilySpec(options.model)) {
-    module = loadFamily(options.model, context);
-    if (!module)
-      return exitUsage;
-  }
   llvm::SourceMgr sources;
   mlir::SourceMgrDiagnosticHandler diagnostics(sources, &context, messages);
   std::optional<NodeDiagnostics> nodeDiagnostics;
-  Weights weights;
-  std::shared_ptr<const void> storage; // of the weights
-  if (isOnnx(options.model)) {
+  if (isOnnx(options.model))
     nodeDiagnostics.emplace(context, options.model, messages);
-    ir::OnnxOptions onnx;
-    onnx.bindings = options.bindings;
-    onnx.batch = batch->rows;
-    onnx.isTraining = options.purpose == CompileOptions::Purpose::train ||
-                      (options.purpose == CompileOptions::Purpose::automatic && !options.loss.empty());
-    if (onnx.batch > 0)
-      onnx.bindings["batch"] = onnx.batch;
-    mlir::FailureOr<ir::OnnxModel> imported = loadOnnx(options.model, context, onnx, options.constants);
-    if (failed(imported))
-      return exitBadInput;
-    module = std::move(imported->module);
-    weights.add(imported->weights);
-    storage = imported->storage;
-  } else if (!options.bindings.empty()) {
-    const auto &[name, size] = *options.bindings.begin();
-    return report(Status::error(ErrorKind::usage, "--bind {}={}: {} has no dimension of that name, expected batch=SIZE",
-                                name, size, options.model));
-  } else if (!options.constants.empty()) {
-    return report(Status::error(ErrorKind::usage, "--const {}: {} is no ONNX model: write a dg.constant or dg.literal",
-                                options.constants.begin()->first, options.model));
-  }
-  if (!module)
-    module = loadModel(options.model, context);
-  if (!module)
-    return exitBadInput;
+  Source source;
+  if (int code = readSource(options, *batch, context, source); code != 0)
+    return code;
   std::string modelBytes;
   llvm::raw_string_ostream modelStream(modelBytes);
-  if (failed(mlir::writeBytecodeToFile(*module, modelStream)))
+  if (failed(mlir::writeBytecodeToFile(*source.module, modelStream)))
     return report(Status::error(ErrorKind::runFailed, "{} cannot be written as bytecode", options.model));
+  StepSource step;
+  step.targets = *targets;
+  if (int code = chooseStep(source, options, step); code != 0)
+    return code;
 
-  mlir::FailureOr<bool> isTraining = chooseProgram(*module, options.purpose, options.loss);
-  if (failed(isTraining))
-    return exitBadInput;
-  if (Status status = options.weights.empty() ? Status::ok() : weights.open(options.weights); !status)
-    return report(status);
-  for (auto graph : module->getOps<ir::GraphOp>())
-    if (failed(weights.bind(graph)))
-      return exitBadInput;
-  std::string optimizer = options.optimizer;
-  if (auto own = (*module)->getAttrOfType<mlir::StringAttr>("dg.optimizer"); own && optimizer.empty()) {
-    optimizer = own.str();
-    if (Result<passes::OptimizerSpec> spec = passes::parseOptimizer(optimizer); *isTraining && !spec) {
-      module->emitError() << "names dg.optimizer, " << spec.status().message();
-      return exitBadInput;
-    }
-  }
-  plan::Model model;
-  // "examples/lenet.mlir" and the family "lenet" are the same model to a checkpoint.
-  model.name = llvm::sys::path::stem(options.model).split(':').first.str();
-  model.source = llvm::sys::path::filename(options.model).str();
-  if (*isTraining && !optimizer.empty()) {
-    Result<passes::OptimizerSpec> spec = passes::parseOptimizer(optimizer);
-    if (!spec)
-      return report(spec.status());
-    model.optimizer = optimizer;
-    model.learningRate = spec->lr;
-  }
-
-  if (!options.simulate.empty() || !options.explain.empty()) {
+  const bool writesJob = options.emit.empty() && !options.output.empty();
+  if (!writesJob && options.emit.empty()) {
     PlannedStep planned;
-    if (int code = planStep(*module, options, optimizer, *isTraining, planned); code != 0)
+    if (int code = planStep(*source.module, options, step.optimizer, step.isTraining, planned); code != 0)
       return code;
     if (!options.simulate.empty())
       llvm::outs() << (options.simulate == "json" ? simulationJson(planned) : simulationText(planned));
@@ -266,68 +348,15 @@ int compile(const CompileOptions &given) {
     return 0;
   }
   JobPlan job;
-  if (int code = planJob(*module, options, {model, optimizer, *isTraining, *targets}, job); code != 0)
+  if (int code = planJob(*source.module, options, step, job); code != 0)
     return code;
-  if (options.emit == "dg") {
-    job.module->print(llvm::outs());
-    llvm::outs() << "\n";
-    return 0;
-  }
-  partitioner::CostModel costs(job.cluster);
-  partitioner::chooseBracketings(job.plan, costs);
-  Result<plan::Predicted> predicted = partitioner::simulate(job.plan, costs);
-  if (!predicted)
-    return report(predicted.status());
-  job.plan.predicted = *predicted;
-  if (Status status = plan::verify(job.plan); !status)
-    return report(
-        Status::error(ErrorKind::runFailed, "the plan is not sound, which is a fault of dgc: {}", status.message()));
-  std::string planText = plan::toJson(job.plan);
-  if (options.emit == "plan") {
-    llvm::outs() << planText << "\n";
-    return 0;
-  }
-
-  std::vector<std::string> objects;
-  std::vector<package::PackageEntry> entries = {package::PackageEntry::ofText("plan.json", planText),
-                                                package::PackageEntry::ofText("model.mlirbc", modelBytes)};
-  std::string clusterText = partitioner::toJson(job.cluster);
-  entries.push_back(package::PackageEntry::ofText("cluster.json", clusterText));
-  if (!job.explanation.empty())
-    entries.push_back(package::PackageEntry::ofText("explain.json", job.explanation));
-  std::string phaseText = options.savePhases ? job.phases.toJson() : "";
-  if (options.savePhases)
-    entries.push_back(package::PackageEntry::ofText("phases.json", phaseText));
-  objects.reserve(job.kernels->objects().size());
-  for (auto &[program, target, kernels] : job.kernels->objects()) {
-    if (!options.emit.empty()) {
-      mlir::LogicalResult emitted = options.emit == "linalg" ? kernels.emitLinalg(llvm::outs())
-                                    : options.emit == "llvm" ? kernels.emitLlvmIr(llvm::outs())
-                                                             : kernels.emitAsm(llvm::outs());
-      if (failed(emitted))
-        return report(Status::error(ErrorKind::runFailed, "code of program {} cannot be printed", program));
-      continue;
-    }
-    mlir::FailureOr<std::string> object = kernels.emitObject();
-    if (failed(object))
-      return report(Status::error(ErrorKind::runFailed, "code of program {} cannot be generated", program));
-    objects.push_back(std::move(*object));
-    entries.push_back(package::PackageEntry::ofText(program + "." + target.cpu + ".so", objects.back()));
-  }
-  if (!options.emit.empty())
-    return 0;
-  std::vector<std::string> needs;
-  for (const codegen::Target &target : *targets)
-    needs.push_back(llvm::join(target.requiredFeatures(), ","));
-  for (auto [target, features] : llvm::zip_equal(*targets, needs))
-    entries.push_back(package::PackageEntry::ofText("target." + target.cpu + ".txt", features));
-  Result<std::string> initial = weights.pack(job.literals);
-  if (!initial)
-    return report(initial.status());
-  if (!initial->empty())
-    entries.push_back(package::PackageEntry::ofText("init.safetensors", *initial));
-  if (Status status = package::writePackage(options.output, entries); !status)
+  Status status = options.emit == "dg" ? Status::ok() : completePlan(job);
+  if (status)
+    status = writesJob ? writeJob(options, modelBytes, source.weights, *targets, job) : emit(options, job);
+  if (!status)
     return report(status);
+  if (!options.explain.empty())
+    llvm::outs() << (options.explain == "json" ? explanationJson(*job.planned) : explanationText(*job.planned));
   return 0;
 }
 

@@ -15,7 +15,7 @@ inline constexpr int64_t maxBatch = INT32_MAX;
 
 struct CompileOptions {
   std::string model;  ///< path of .mlir, .mlirbc or .onnx, or a family
-  std::string output; ///< JOB.dgx; empty with --emit: stdout
+  std::string output; ///< JOB.dgx, or the file of --emit; empty: no job is written, and --emit prints to stdout
   enum class Purpose { automatic, train, infer } purpose = Purpose::automatic;
   std::string loss; ///< "": the model has one
   std::string optimizer;
@@ -36,7 +36,7 @@ struct CompileOptions {
   std::vector<std::string> forbidden; ///< axes that the plan must not use
   double planSeconds = 0;             ///< of the search; 0: no limit
   std::string simulate;               ///< "", "text" or "json": print a prediction instead of writing a job
-  std::string explain;                ///< "", "text" or "json": print why the plan is as it is instead of writing a job
+  std::string explain;   ///< "", "text" or "json": print why the plan is as it is; with `output` also write it
   std::string precision; ///< f32, bf16 or f16; empty or auto: f32, of a simulation bf16 where the device has it
   std::vector<std::string> precisionOverrides; ///< "head.*=f32"
   double lossScale = 65536;                    ///< of f16: what it starts with; 0: the loss is not scaled
@@ -48,7 +48,8 @@ struct CompileOptions {
   bool savePhases = false;                     ///< the graph after each pass goes into the package, as phases.json
 };
 
-/// Compiles and writes the package, or prints what --emit asks for. Returns the exit code; messages are on stderr.
+/// Compiles and writes the package, or prints what `emit`, `simulate` and `explain` ask for. Returns the exit code;
+/// messages are on stderr.
 int compile(const CompileOptions &options);
 
 } // namespace dg::tools

@@ -20,7 +20,8 @@ int main(int argc, char **argv) {
                  "a model in the dg dialect (.mlir, .mlirbc) or ONNX (.onnx), or a family:\n"
                  "mlp:784-1024-10  lenet  gpt:layers=4,hidden=384,heads=6,seq=256,vocab=8192  bert:layers=12,…\n"
                  "resnet:50,classes=1000,image=224");
-  app.add_option("-o,--output", options.output, "the job to write (default: the model's name with .dgx)");
+  app.add_option("-o,--output", options.output,
+                 "the job to write (default: the model's name with .dgx), or the file for --emit (default: stdout)");
 
   bool isTrain = false, isInfer = false;
   auto *what = app.add_option_group("What to build");
@@ -28,24 +29,29 @@ int main(int argc, char **argv) {
   what->add_flag("--infer", isInfer, "run @forward, or @loss up to its loss (default elsewhere)");
   what->add_option("--loss", options.loss,
                    "loss of --train for a model without one: mse, cross_entropy:label_smoothing=0.1, nll, …; targets "
-                   "become the input y");
+                   "become the input y (default: the model's)");
   what->add_option("--optimizer", options.optimizer,
                    "sgd:lr=0.01,momentum=0.5 | adam, adamw, adagrad, rmsprop, lamb, lion; all take weight_decay,\n"
                    "clip_norm and clip_value; ';*.bias:weight_decay=0' after it sets the decay of parameters by name\n"
                    "(default: the model's dg.optimizer)");
-  what->add_option("--freeze", options.frozen, "parameters that are not trained, by name: --freeze 'features.*'")
+  what->add_option("--freeze", options.frozen,
+                   "parameters that are not trained, by name: --freeze 'features.*' (default: none)")
       ->take_all();
-  what->add_option("--batch", options.batch, "samples of a batch over all ranks: the size of dimension \"batch\"")
+  what->add_option(
+          "--batch", options.batch,
+          "samples of a batch over all ranks: the size of dimension \"batch\" (default: the model's, where it has one)")
       ->check(wholeNumber(1, dg::tools::maxBatch));
   std::vector<std::string> binds;
-  what->add_option("--bind", binds, "NAME=SIZE gives a symbolic dimension its size; --batch N is short for batch=N")
+  what->add_option("--bind", binds,
+                   "NAME=SIZE gives a symbolic dimension its size; --batch N is short for batch=N (default: none)")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   std::vector<std::string> constants;
-  what->add_option("--const", constants, "NAME=@FILE.npy makes an input of an ONNX model a constant")
+  what->add_option("--const", constants, "NAME=@FILE.npy makes an input of an ONNX model a constant (default: none)")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  what->add_option("--weights", options.weights, "FILE.safetensors: parameters start from its tensors, by name");
+  what->add_option("--weights", options.weights,
+                   "FILE.safetensors: parameters start from its tensors, by name (default: as the model says)");
   what->add_option(
       "--precision", options.precision,
       "f32, bf16 or f16: products, convolutions and attention in 16 bits with f32 sums, what follows them in\n"
@@ -54,7 +60,7 @@ int main(int argc, char **argv) {
   what->add_option(
           "--precision-override", options.precisionOverrides,
           "PATTERN=f32, PATTERN=bf16 or PATTERN=f16 for ops by name, kind or parameter: 'head.*=f32'; the first\n"
-          "that matches decides, one that matches nothing is an error")
+          "that matches decides, one that matches nothing is an error (default: none)")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   what->add_option(
@@ -70,7 +76,7 @@ int main(int argc, char **argv) {
 
   auto *split = app.add_option_group("How to split it");
   split->add_option("--mesh", options.mesh, "ranks on each axis, as data=2,tensor=1,pipe=2 (default: one rank)");
-  split->add_option("--ranks", options.ranks, "search the fastest plan for so many ranks")
+  split->add_option("--ranks", options.ranks, "search the fastest plan for so many ranks (default: those of --mesh)")
       ->check(wholeNumber(1, 1 << 24));
   split->add_option("--cluster", options.cluster,
                     "the machines that the plan is for: a JSON file, cpu:nodes=4, a100x8:nodes=64 or h100x8:nodes=8\n"
@@ -79,10 +85,13 @@ int main(int argc, char **argv) {
       ->add_option(
           "--pin", options.pins,
           "PATTERN=stage:N, PATTERN=tensor:DIMENSION or PATTERN=whole: ops or parameters of this name stand on a\n"
-          "stage, have a dimension cut over the tensor axis, or are not cut; the plan is searched around it")
+          "stage, have a dimension cut over the tensor axis, or are not cut; the plan is searched around it\n"
+          "(default: none)")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  split->add_option("--forbid", options.forbidden, "an axis that the searched plan must not use: data, tensor or pipe")
+  split
+      ->add_option("--forbid", options.forbidden,
+                   "an axis that the searched plan must not use: data, tensor or pipe (default: none)")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check(CLI::IsMember({"data", "tensor", "pipe"}));
@@ -113,28 +122,35 @@ int main(int argc, char **argv) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   split
-      ->add_option("--memory", options.memoryBytes, "bytes on each device, as 4GiB; a plan that needs more is an error")
+      ->add_option("--memory", options.memoryBytes,
+                   "bytes on each device, as 4GiB; a plan that needs more is an error (default: of a searched plan "
+                   "what its devices have, of one by hand no limit)")
       ->transform(CLI::AsSizeValue(false));
 
   auto *print = app.add_option_group("What to print");
-  print->add_option("--emit", options.emit, "print dg, plan, linalg, llvm or asm instead of writing a job")
-      ->check(CLI::IsMember({"dg", "plan", "linalg", "llvm", "asm"}));
+  auto *emit = print
+                   ->add_option("--emit", options.emit,
+                                "print dg, plan, linalg, llvm or asm instead of writing a job (default: none)")
+                   ->check(CLI::IsMember({"dg", "plan", "linalg", "llvm", "asm"}));
   bool listsOps = false;
   print->add_flag("--list-ops", listsOps,
-                  "print every op with what it has (gradient, sharding rule, …); needs no MODEL");
+                  "print every op with what it has (gradient, sharding rule, …); needs no MODEL (default: off)");
   print->add_flag("--save-phases", options.savePhases,
                   "keep the graph after each compiler pass in the job, for dgviz (default: off)");
   print
       ->add_option("--simulate", options.simulate,
-                   "print the predicted step (text or json) instead of writing a job; needs no hardware")
+                   "print the predicted step (text or json) instead of writing a job; needs no hardware (default: off)")
       ->expected(0, 1)
       ->default_str("text")
+      ->excludes(emit)
       ->check(CLI::IsMember({"text", "json"}));
   print
       ->add_option("--explain", options.explain,
-                   "print why the plan is as it is (text or json) instead of writing a job")
+                   "print why the searched plan is as it is (text or json); only with -o it is also written as a job\n"
+                   "(default: off)")
       ->expected(0, 1)
       ->default_str("text")
+      ->excludes(emit)
       ->check(CLI::IsMember({"text", "json"}));
   print
       ->add_option("--recompute", options.recompute,
@@ -180,7 +196,12 @@ int main(int argc, char **argv) {
     }
     options.constants[constant.substr(0, equals)] = constant.substr(equals + 2);
   }
-  if (options.output.empty()) {
+  if (!options.simulate.empty() && !options.output.empty()) {
+    std::fprintf(stderr, "dgc: error: -o %s: --simulate writes no job: leave one of the two out\n",
+                 options.output.c_str());
+    return 2;
+  }
+  if (options.output.empty() && options.emit.empty() && options.simulate.empty() && options.explain.empty()) {
     std::string stem = options.model.substr(options.model.find_last_of('/') + 1);
     options.output = stem.substr(0, stem.find_first_of(".:")) + ".dgx";
   }

@@ -8,25 +8,18 @@
 #include "passes/Pipeline.h"
 #include "tools/dgc/LoadModel.h"
 #include "tools/dgc/Planning.h"
-
-#include "llvm/Support/raw_ostream.h"
+#include "tools/dgc/Report.h"
 
 namespace dg::tools {
 
 namespace {
 
-constexpr int exitBadInput = 65;
 /// A schedule lists every micro-batch.
 constexpr int64_t maxMicrobatches = 65536;
 /// Searches with less and less memory before a job is given up.
 constexpr int maxSearches = 8;
 /// Rounds in which more and more of the forward pass runs again.
 constexpr int maxRecomputeRounds = 6;
-
-int report(const Status &status) {
-  llvm::errs() << "dgc: error: " << status.message() << "\n";
-  return status.exitCode();
-}
 
 /// The stage that needs most.
 std::pair<uint32_t, uint64_t> largestArena(const plan::Plan &plan) {
@@ -228,11 +221,12 @@ int searchJob(mlir::ModuleOp module, const CompileOptions &given, const StepSour
     if (int code = split(module, chosen, source, pipeline, job); code != 0)
       return code;
     job.plan.search = std::move(search);
-    job.explanation = explanationJson(planned);
     const uint64_t limit = given.memoryBytes > 0 ? given.memoryBytes : job.cluster.device.memoryBytes;
     auto [stage, bytes] = largestArena(job.plan);
-    if (!given.emit.empty() || bytes <= limit)
+    if (!given.emit.empty() || bytes <= limit) {
+      job.planned = std::move(planned);
       return 0;
+    }
     const partitioner::SearchedPlan &best = planned.search.best;
     last = fmt::format("{} was estimated at {:.0f} bytes on each device, but stage {} needs {}, {} more than {}",
                        partitioner::describe(best), best.stages.peakBytes, stage, bytes, bytes - limit, limit);

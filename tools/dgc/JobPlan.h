@@ -7,10 +7,12 @@
 #include "partitioner/Cluster.h"
 #include "tools/dgc/Compile.h"
 #include "tools/dgc/PhaseLog.h"
+#include "tools/dgc/Planning.h"
 
 #include "mlir/IR/OwningOpRef.h"
 
 #include <memory>
+#include <optional>
 
 namespace dg::tools {
 
@@ -37,7 +39,7 @@ struct JobPlan {
   std::unique_ptr<codegen::KernelSet> kernels;
   PhaseLog phases;
   partitioner::Cluster cluster;
-  std::string explanation; ///< of a searched plan, for dgviz
+  std::optional<PlannedStep> planned; ///< of a searched plan: what the search found, and why
 };
 
 /// Splits a copy of the module as the flags say: mesh, micro-batches and schedule by hand, or all that a search finds,

@@ -5,6 +5,7 @@
 #include "passes/ExtractModel.h"
 #include "passes/Mesh.h"
 #include "passes/Pins.h"
+#include "tools/dgc/Report.h"
 
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/PassManager.h"
@@ -128,10 +129,6 @@ Result<SearchOptions> readOptions(const CompileOptions &options, const plan::Mes
 
 int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::string &optimizer, bool isTraining,
              PlannedStep &planned) {
-  auto report = [](const Status &status) {
-    llvm::errs() << "dgc: error: " << status.message() << "\n";
-    return status.exitCode();
-  };
   Result<plan::Mesh> mesh = passes::parseMesh(options.mesh);
   if (!mesh)
     return report(mesh.status());
@@ -159,7 +156,7 @@ int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::st
   mlir::PassManager manager(module.getContext());
   passes::buildWholePipeline(manager, pipeline);
   if (failed(manager.run(*whole)))
-    return 65;
+    return exitBadInput;
   if (auto reasons = (*whole)->getAttrOfType<mlir::ArrayAttr>("dg.precision"))
     for (auto reason : reasons.getAsRange<mlir::ArrayAttr>()) {
       auto text = [&](unsigned index) { return mlir::cast<mlir::StringAttr>(reason[index]).str(); };
@@ -167,7 +164,7 @@ int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::st
     }
   mlir::FailureOr<partitioner::Model> model = passes::extractModel(*whole);
   if (failed(model))
-    return 65;
+    return exitBadInput;
   planned.model = std::move(*model);
   planned.model.name = options.model;
   for (const std::string &text : options.pins) {

@@ -20,7 +20,8 @@ static void addWhere(CLI::App &app, Flags &flags) {
                                "nodes of the job, each with its own dgrun; all need the secret in the file "
                                "DG_SECRET_FILE or in DG_SECRET; default: 1")
                     ->check(wholeNumber());
-  auto *rank = app.add_option("--node-rank", flags.nodeRank, "which of the nodes this is; 0 is where the others meet")
+  auto *rank = app.add_option("--node-rank", flags.nodeRank,
+                              "which of the nodes this is, from 0, where the others meet; needed with --nnodes")
                    ->check(wholeNumber(0))
                    ->needs(nodes);
   app.add_option("--rdzv-endpoint", flags.rendezvous,
@@ -34,8 +35,9 @@ static void addWhere(CLI::App &app, Flags &flags) {
       "--target", flags.target,
       "which of the targets that the package was compiled for (dgc --target a,b) the kernels are of; default: "
       "the best that all ranks can run");
-  app.add_flag("--dry-run", flags.dryRun,
-               "run nothing: see whether all ranks reach each other, and print by which transport and address");
+  app.add_flag(
+      "--dry-run", flags.dryRun,
+      "run nothing: see whether all ranks reach each other, and print by which transport and address; default: off");
   app.add_option("--timeout", flags.timeoutSeconds, "seconds that a rank waits for another; default: 30")
       ->check(finiteNumber(false));
 }
@@ -44,13 +46,13 @@ static void addData(CLI::App &app, Flags &flags) {
   app.add_option(
          "--data", flags.data,
          "ARGUMENT=SOURCE: IDX(.gz), .npy, .npz[:NAME], .safetensors[:NAME], token files .u16/.u32 (:+1 for the "
-         "tokens that follow), shards separated by commas, or randn:1000x10, randint:10:1000")
+         "tokens that follow), shards separated by commas, or randn:1000x10, randint:10:1000; default: none")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--eval-data", flags.evalData, "ARGUMENT=SOURCE: evaluated after every epoch")
+  app.add_option("--eval-data", flags.evalData, "ARGUMENT=SOURCE: evaluated after every epoch; default: none")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--normalize", flags.normalize, "ARGUMENT=MEAN,STD: after bytes were scaled to [0,1]")
+  app.add_option("--normalize", flags.normalize, "ARGUMENT=MEAN,STD: after bytes were scaled to [0,1]; default: 0,1")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--eval-batch", flags.evalBatch, "samples evaluated at once; default and most: the plan's")
@@ -58,12 +60,13 @@ static void addData(CLI::App &app, Flags &flags) {
   auto *buffer = app.add_option("--shuffle-buffer", flags.shuffleBuffer,
                                 "shuffle through a buffer of that many samples; default: the whole set")
                      ->check(wholeNumber());
-  app.add_flag("--no-shuffle", flags.noShuffle, "take the samples in the order of the files")->excludes(buffer);
+  app.add_flag("--no-shuffle", flags.noShuffle, "take the samples in the order of the files; default: off")
+      ->excludes(buffer);
   app.add_flag("--drop-last", flags.dropLast, "leave out a last, smaller batch; default: it is trained too");
-  app.add_option("--input", flags.input, "ARGUMENT=@FILE: what to infer from")
+  app.add_option("--input", flags.input, "ARGUMENT=@FILE: what to infer from; default: none")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--output", flags.output, "OUTPUT=@FILE.npy: where results go")
+  app.add_option("--output", flags.output, "OUTPUT=@FILE.npy: where results go; default: none")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
@@ -71,13 +74,14 @@ static void addData(CLI::App &app, Flags &flags) {
 static void addLength(CLI::App &app, Flags &flags) {
   auto *epochs = app.add_option("--epochs", flags.epochs, "epochs, those before --resume included; default: 1")
                      ->check(wholeNumber());
-  app.add_option("--steps", flags.steps, "steps, those before --resume included")
+  app.add_option("--steps", flags.steps, "steps, those before --resume included; default: as many as --epochs has")
       ->check(wholeNumber())
       ->excludes(epochs);
-  app.add_option("--lr", flags.learningRate, "learning rate; default: the one that dgc stored")
+  app.add_option("--lr", flags.learningRate, "learning rate; default: the checkpoint's, or the one that dgc stored")
       ->check(finiteNumber(true));
   app.add_option("--lr-schedule", flags.schedule,
-                 "constant, step:every=EPOCHS,gamma=FACTOR or cosine:epochs=EPOCHS; default: constant");
+                 "constant, step:every=EPOCHS,gamma=FACTOR or cosine:epochs=EPOCHS; default: constant, or the "
+                 "checkpoint's");
   app.add_option("--seed", flags.seed, "of initial values, shuffles and random data; default: 0, or the checkpoint's")
       ->check(wholeNumber(0, INT64_MAX));
 }
@@ -86,21 +90,24 @@ static void addFiles(CLI::App &app, Flags &flags, CLI::Option *&resume) {
   app.add_option("--checkpoint", flags.checkpoint, "folder for checkpoints; one is written at the end; default: none");
   app.add_option("--checkpoint-every", flags.checkpointEvery, "10epochs or 500steps; default: only at the end");
   resume = app.add_option("--resume", flags.resumeFrom,
-                          "continue from the latest checkpoint of --checkpoint, or of this folder")
+                          "continue from the latest checkpoint of --checkpoint, or of this folder; default: off")
                ->expected(0, 1);
-  app.add_flag("--check-numerics", flags.checkNumerics,
-               "stop at the first op that makes a NaN or infinity, and name it; ranks then use one thread");
+  app.add_flag(
+      "--check-numerics", flags.checkNumerics,
+      "stop at the first op that makes a NaN or infinity, and name it; ranks then use one thread; default: off");
   app.add_option("--check-replicas", flags.checkReplicas,
                  "every so many steps compare the parameters of ranks that hold the same; default: never")
       ->check(wholeNumber());
   app.add_option("--trace", flags.trace, "write the first 100 steps as JSON for Perfetto; default: none");
   app.add_flag(
       "--profile", flags.profile,
-      "print at the end, on stderr, the time of each op, its flops and bytes a second and its share of the peak");
+      "print at the end, on stderr, the time of each op, its flops and bytes a second and its share of the peak; "
+      "default: off");
   app.add_flag("--probe", flags.probe,
-               "measure this host and its links and print them as a cluster file for dgc --cluster; needs no JOB");
+               "measure this host and its links and print them as a cluster file for dgc --cluster; needs no JOB; "
+               "default: off");
   app.add_flag("--json", flags.json,
-               "one JSON object a line on stdout: start, step, epoch, eval, checkpoint, failure, end");
+               "one JSON object a line on stdout: start, step, epoch, eval, checkpoint, failure, end; default: off");
 }
 
 std::optional<int> parseFlags(int argc, char **argv, Flags &flags) {

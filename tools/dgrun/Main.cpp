@@ -45,6 +45,8 @@ int main(int argc, char **argv) {
   if (!assignment)
     return fail(flags, assignment.status());
   assignment->residentBytes = residentBytes;
+  if (std::string idle = dgrun::findIdleEpoch(*assignment); !idle.empty() && where->node == 0)
+    fmt::print(stderr, "dgrun: note: {}\n", idle);
   const plan::Plan &plan = (*job)->plan();
   LaunchOptions options;
   options.numRanks = plan.mesh.numRanks();

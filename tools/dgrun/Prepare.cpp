@@ -5,6 +5,7 @@
 #include "runtime/session/HostCores.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 namespace dg::dgrun {
@@ -187,6 +188,20 @@ Result<Assignment> prepare(const Flags &flags, const session::Job &job, int64_t 
   DG_RETURN_IF_ERROR(isInference ? prepareInference(flags, plan, assignment)
                                  : prepareTraining(flags, plan, assignment));
   return assignment;
+}
+
+std::string findIdleEpoch(const Assignment &assignment) {
+  if (!assignment.training || assignment.training->learningRate == 0) // asked for
+    return "";
+  const session::TrainingOptions &training = *assignment.training;
+  constexpr double leastFactor = 1e-12; // a cosine in doubles ends near 0, not at it
+  int64_t epoch = assignment.resume ? assignment.resume->state().epoch : 0;
+  // How many epochs --steps takes is known only to the training: its first one is looked at.
+  for (const int64_t end = std::max(training.epochs, epoch + 1); epoch < end; ++epoch)
+    if (std::abs(training.schedule.factorOf(epoch)) < leastFactor)
+      return fmt::format("epoch {} learns nothing: {} gives it the rate 0; --lr-schedule and --lr give it another",
+                         epoch + 1, training.schedule.describe());
+  return "";
 }
 
 std::string describeRun(const Assignment &assignment) {

@@ -10,11 +10,6 @@ namespace dg::viz {
 
 using namespace dg::plan;
 
-bool isCollective(TaskKind kind) {
-  return kind == TaskKind::allReduce || kind == TaskKind::allGather || kind == TaskKind::reduceScatter ||
-         kind == TaskKind::broadcast;
-}
-
 bool isCommunication(TaskKind kind) {
   return isCollective(kind) || kind == TaskKind::send || kind == TaskKind::receive;
 }

@@ -32,7 +32,6 @@ struct FlowGraph {
 /// out. Flow follows the bytes: a read comes from the last task that wrote the same place.
 FlowGraph flowOf(const plan::Plan &plan, const plan::Program &program);
 
-bool isCollective(plan::TaskKind kind);
 /// Collective, send or receive.
 bool isCommunication(plan::TaskKind kind);
 /// The chunks that a program runs, each once, by phase and then by stage.

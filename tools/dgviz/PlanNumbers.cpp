@@ -36,8 +36,7 @@ std::vector<Traffic> trafficOf(const Plan &plan, const Program &program) {
       for (TaskId id : plan.chunks[action.chunk].tasks) {
         const Task &task = plan.tasks[id];
         bool isSend = task.kind == TaskKind::send;
-        if (!isSend && task.kind != TaskKind::allReduce && task.kind != TaskKind::allGather &&
-            task.kind != TaskKind::reduceScatter && task.kind != TaskKind::broadcast)
+        if (!isSend && !isCollective(task.kind))
           continue;
         // A gather moves what it makes, everything else what it takes.
         uint64_t bytes = plan.values[task.kind == TaskKind::allGather ? task.buffers[1] : task.buffers[0]].bytes;
