@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proves that a checkpoint which does not fit on the disk ends the run with a message, leaves nothing half-written, and that the
-previous checkpoint is as it was and resumes to the bits of a run that never failed."""
+previous checkpoint is as it was and resumes to the bits of a run that never failed; the same of a job that dgc writes over another."""
 import os
 import subprocess
 import tempfile
@@ -47,6 +47,24 @@ class FullDiskTest(runs.JobTest):
                 subprocess.run(mount, check=True)
                 grow = ["mount", "-o", "remount,size=1M", folder]
                 self.fail_and_resume(job, runs.MLP_DATA, folder, lambda: subprocess.run(grow, check=True), "(?i)space|full")
+
+    def test_job_does_not_fit(self):
+        folder = os.path.join(DISK, "job")
+        os.mkdir(folder)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={2 * os.sysconf('SC_PAGE_SIZE')}", "dg-test", folder], check=True)
+        for flags in ([], ["--emit", "asm"]):
+            with self.subTest(flags=flags):
+                path = os.path.join(folder, "job.dgx")
+                with open(path, "w") as file:
+                    file.write("an earlier job")
+                command = [runs.tool("dgc"), os.path.join(runs.EXAMPLES, "lenet.mlir"), "--batch", "8", *flags, "-o", path]
+                run = subprocess.run(command, capture_output=True, text=True, timeout=runs.DEADLINE_S)
+                print(run.stderr.strip(), flush=True)
+                self.assertEqual(run.returncode, 1, run.stderr)
+                self.assertRegex(run.stderr, "(?i)^dgc: error: .*(space|full)")
+                self.assertEqual(os.listdir(folder), ["job.dgx"], "a half-written job stays")
+                with open(path) as file:
+                    self.assertEqual(file.read(), "an earlier job")
 
     def test_file_size_limit(self):
         # 22 MB of parameters and Adam's moments; nothing else that a rank makes is so large.

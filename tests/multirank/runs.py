@@ -29,6 +29,8 @@ MEASURED = ("step_us", "seconds", "path", "resumed_from", "threads", "peak_rss_b
 MLP_DATA = ["--data", "x=randn:1000x10", "--data", "y=randn:1000x1"]
 IMAGE_DATA = ["--data", "x=randn:300x1x28x28", "--data", "y=randint:10:300"]
 FLAT_DATA = ["--data", "x=randn:300x784", "--data", "y=randint:10:300"]
+SMALL_GPT = "gpt:layers=2,hidden=64,heads=2,seq=32,vocab=160"
+TOKEN_DATA = ["--data", "x=randint:160:20x32", "--data", "y=randint:160:20x32"]
 ENDLESS = ["--epochs", "1000000"]
 
 
@@ -224,10 +226,11 @@ class JobTest(unittest.TestCase):
     @staticmethod
     @functools.lru_cache(None)
     def job(model, *flags):
-        """The package of examples/<model>.mlir compiled with these flags."""
-        name = "-".join([model, *(flag.strip("-").replace("=", "").replace(",", "-").replace("/", "-") for flag in flags)]) + ".dgx"
+        """The package of examples/<model>.mlir, or of a family, compiled with these flags."""
+        name = "-".join([model.partition(":")[0], *(flag.strip("-").replace("=", "").replace(",", "-").replace("/", "-") for flag in flags)]) + ".dgx"
         path = os.path.join(JobTest._jobs(), name)
-        command = [tool("dgc"), os.path.join(EXAMPLES, model + ".mlir"), *flags, "-o", path]
+        source = model if ":" in model else os.path.join(EXAMPLES, model + ".mlir")
+        command = [tool("dgc"), source, *flags, "-o", path]
         run = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
         if run.returncode:
             raise AssertionError(f"{' '.join(command)} ended with {run.returncode}:\n{run.stderr}")

@@ -7,6 +7,7 @@ PLANS = {
     "mlp on data=2,pipe=2": ("mlp", ["--batch", "16", "--mesh", "data=2,pipe=2"], runs.MLP_DATA),
     "lenet on data=2": ("lenet", ["--batch", "64", "--mesh", "data=2"], runs.IMAGE_DATA),
     "wide_mlp on tensor=2": ("wide_mlp", ["--batch", "64", "--mesh", "tensor=2"], runs.FLAT_DATA),
+    "GPT on tensor=2,pipe=2": (runs.SMALL_GPT, ["--batch", "8", "--mesh", "tensor=2,pipe=2"], runs.TOKEN_DATA),
 }
 
 

@@ -30,8 +30,8 @@ class SchedulesTest(runs.JobTest):
 
     def test_losses_of_one_rank(self):
         expected = self.train(ONE_RANK)
-        for mesh in ("pipe=2", "data=2,pipe=2"):
-            for schedule in SCHEDULES:
+        for mesh in ("pipe=2", "data=2,pipe=2", "pipe=3"):
+            for schedule in SCHEDULES[:2] if mesh == "pipe=3" else SCHEDULES:
                 with self.subTest(schedule=schedule, mesh=mesh):
                     found = self.train(pipeline(schedule, mesh))
                     for kind in ("step", "eval"):

@@ -10,11 +10,14 @@ int main(int argc, char **argv) {
   using dg::tools::CompileOptions;
   using dg::tools::wholeNumber;
   CompileOptions options;
-  CLI::App app("dgc compiles a model into a partitioned job that dgrun runs.\n\n"
-               "  dgc examples/mlp.mlir --batch 64 -o mlp.dgx\n"
-               "  dgc examples/lenet.mlir --batch 64 --mesh data=2 -o lenet.dgx\n"
-               "  dgc examples/gpt.mlir --batch 8 --mesh data=2,pipe=2 --microbatches 4 -o gpt.dgx\n",
-               "dgc");
+  CLI::App app(
+      "dgc compiles a model into a partitioned job that dgrun runs.\n\n"
+      "  dgc examples/mlp.mlir --batch 64 -o mlp.dgx\n"
+      "  dgc examples/lenet.mlir --batch 64 --mesh data=2 -o lenet.dgx\n"
+      "  dgc examples/gpt.mlir --batch 8 --mesh data=2,pipe=2 --microbatches 4 -o gpt.dgx\n"
+      "  dgc examples/gpt.mlir --batch 8 --ranks 4 --explain -o gpt.dgx        the plan is searched, and explained\n",
+      "dgc");
+  app.footer("Exit codes: 0 done, 1 the job could not be written, 2 usage, 65 the model or another file is not right.");
   app.set_version_flag("--version", "dgc " DG_VERSION);
   app.add_option("MODEL", options.model,
                  "a model in the dg dialect (.mlir, .mlirbc) or ONNX (.onnx), or a family:\n"

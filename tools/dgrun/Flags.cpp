@@ -10,7 +10,7 @@ using tools::wholeNumber;
 static constexpr int exitUsage = 2;
 static constexpr int64_t maxThreads = 1024;
 
-static void addWhere(CLI::App &app, Flags &flags) {
+static void addWhere(CLI::Option_group &app, Flags &flags) {
   app.add_option(
          "-n", flags.ranks,
          "ranks that this dgrun starts; default: as many as the plan has, divided among the nodes; under srun and "
@@ -42,7 +42,7 @@ static void addWhere(CLI::App &app, Flags &flags) {
       ->check(finiteNumber(false));
 }
 
-static void addData(CLI::App &app, Flags &flags) {
+static void addData(CLI::Option_group &app, Flags &flags) {
   app.add_option(
          "--data", flags.data,
          "ARGUMENT=SOURCE: IDX(.gz), .npy, .npz[:NAME], .safetensors[:NAME], token files .u16/.u32 (:+1 for the "
@@ -71,7 +71,7 @@ static void addData(CLI::App &app, Flags &flags) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-static void addLength(CLI::App &app, Flags &flags) {
+static void addLength(CLI::Option_group &app, Flags &flags) {
   auto *epochs = app.add_option("--epochs", flags.epochs, "epochs, those before --resume included; default: 1")
                      ->check(wholeNumber());
   app.add_option("--steps", flags.steps, "steps, those before --resume included; default: as many as --epochs has")
@@ -86,7 +86,7 @@ static void addLength(CLI::App &app, Flags &flags) {
       ->check(wholeNumber(0, INT64_MAX));
 }
 
-static void addFiles(CLI::App &app, Flags &flags, CLI::Option *&resume) {
+static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume) {
   app.add_option("--checkpoint", flags.checkpoint, "folder for checkpoints; one is written at the end; default: none");
   app.add_option("--checkpoint-every", flags.checkpointEvery, "10epochs or 500steps; default: only at the end");
   resume = app.add_option("--resume", flags.resumeFrom,
@@ -111,14 +111,23 @@ static void addFiles(CLI::App &app, Flags &flags, CLI::Option *&resume) {
 }
 
 std::optional<int> parseFlags(int argc, char **argv, Flags &flags) {
-  CLI::App app("Runs a package that dgc made: trains, evaluates or infers, on many ranks.", "dgrun");
+  CLI::App app(
+      "dgrun runs a job that dgc made: trains, evaluates or infers, on all its ranks.\n\n"
+      "  dgrun mlp.dgx --data x=randn:1000x10 --data y=randn:1000x1 --epochs 10\n"
+      "  dgrun lenet.dgx --data x=train-images-idx3-ubyte.gz --data y=train-labels-idx1-ubyte.gz --checkpoint weights\n"
+      "  dgrun model.dgx --input x=@x.npy --output y=@y.npy\n"
+      "  srun -N2 -n4 --mpi=pmix dgrun gpt.dgx --data x=tokens.u16 --data y=tokens.u16:+1 --steps 1000\n",
+      "dgrun");
+  app.footer(
+      "Exit codes: 0 done, 1 the run failed, 2 usage, 65 a file is not readable or not right, 75 stopped and saved, "
+      "128+n ended by signal n.");
   app.set_version_flag("--version", std::string("dgrun ") + DG_VERSION);
   app.add_option("JOB", flags.job, "package that dgc made (JOB.dgx)");
   CLI::Option *resume = nullptr;
-  addWhere(app, flags);
-  addData(app, flags);
-  addLength(app, flags);
-  addFiles(app, flags, resume);
+  addWhere(*app.add_option_group("Where it runs"), flags);
+  addData(*app.add_option_group("Data"), flags);
+  addLength(*app.add_option_group("How long, and how fast it learns"), flags);
+  addFiles(*app.add_option_group("Checkpoints, checks and what is printed"), flags, resume);
   if (auto code = tools::parseCommandLine(app, argc, argv, "dgrun: "))
     return code;
   flags.resume = resume->count() > 0;

@@ -156,11 +156,13 @@ int main(int argc, char **argv) {
       ->expected(1, 3);
   auto *output = app.add_option("-o,--output", options.output,
                                 "the file to write, - for standard output (default: plan.html; exports: -)");
-  auto *format = app.add_option("--export", options.format, "what to write: the page, or the plan for another tool")
+  auto *format = app.add_option("--export", options.format,
+                                "what to write: the page, or the plan for another tool (default: html)")
                      ->check(CLI::IsMember({"html", "perfetto", "dot", "svg", "model-explorer", "csv"}))
                      ->capture_default_str();
-  auto *text = app.add_flag("--text", options.asText, "print summary and timeline; no page is written");
-  auto *serve = app.add_flag("--serve", options.serves, "show the page on 127.0.0.1 until Ctrl-C; nothing is written");
+  auto *text = app.add_flag("--text", options.asText, "print summary and timeline; no page is written (default: off)");
+  auto *serve = app.add_flag("--serve", options.serves,
+                             "show the page on 127.0.0.1 until Ctrl-C; nothing is written (default: off)");
   app.add_option("--port", options.port, "with --serve: the port (default: 0, a free one)")->needs(serve);
   app.add_option(
       "--cluster", options.cluster,

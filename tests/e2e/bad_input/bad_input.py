@@ -3,7 +3,8 @@
 """Proves that wrong files and flags end dgc and dgrun with the right exit code and one clear message.
 
 Every row of the tables (rows_dgc.py, rows_dgrun.py) is one command. It must end within 20 seconds, without a signal, with the row's exit
-code; stderr must hold exactly one message, with every text that the row names; and no file may be left that was not there before.
+code; stderr must hold exactly one message, with every text that the row names; no file may be left that was not there before, and
+none that was there may change.
 """
 import argparse
 import os
@@ -24,7 +25,13 @@ LONGEST_OUTPUT = 4000  # a message, and the line that it quotes
 
 
 def files_under(folder):
-    return {os.path.join(at, name) for at, _, names in os.walk(folder) for name in names}
+    """Path → when and how its contents last changed."""
+    found = {}
+    for at, _, names in os.walk(folder):
+        for name in names:
+            status = os.lstat(os.path.join(at, name))
+            found[os.path.join(at, name)] = (status.st_size, status.st_mtime_ns, status.st_ino)
+    return found
 
 
 def run(command, folder):
@@ -54,7 +61,11 @@ def faults_of(row, folder, binaries):
     if len(output) > LONGEST_OUTPUT:
         faults.append(f"{len(output)} characters of output, expected at most {LONGEST_OUTPUT}")
     faults += [f"the message lacks {text!r}" for text in row.says if text not in output]
-    left = sorted(files_under(folder) - before)
+    after = files_under(folder)
+    changed = sorted(path for path in before if after.get(path) != before[path])
+    if changed:
+        faults.append(f"changed {', '.join(changed)}")
+    left = sorted(set(after) - set(before))
     if left:
         faults.append(f"left {', '.join(left)}")
         for path in left:

@@ -113,6 +113,9 @@ def flags_of(mlp, gpt):
         "memory too small": (small + ["--memory", "1KiB"], USAGE, ["more than --memory 1024", "--microbatches"]),
         "memory without a number": (small + ["--memory", "much"], USAGE, ["--memory", "much"]),
         "train and infer": (small + ["--infer", "--train"], USAGE, ["--train", "--infer"]),
+        "simulation into a file": (small + ["--simulate", "-o", "job.dgx"], USAGE, ["-o job.dgx", "--simulate writes no job"]),
+        "simulation and code": (small + ["--simulate", "--emit", "asm"], USAGE, ["--simulate excludes --emit"]),
+        "code into no folder": (small + ["--emit", "asm", "-o", "nowhere/job.s"], USAGE, ["nowhere/job.s", "no folder"]),
         "unknown stage to print": (small + ["--emit", "foo"], USAGE, ["--emit", "foo", "plan"]),
         "unknown dimension": ([mlp, "--bind", "foo=3"], USAGE, ["foo=3", "batch=SIZE"]),
         "bind without a size": ([mlp, "--bind", "foo"], USAGE, ["--bind foo", "NAME=SIZE"]),
@@ -177,6 +180,8 @@ def flags_of(mlp, gpt):
 
 def make_rows(folder, binaries, examples, generator):
     rows = []
+    with open(os.path.join(folder, "job.dgx"), "w", encoding="utf-8") as file:
+        file.write("an earlier job, which stays as it is")
     for name, (content, exit_code, says) in files_of(generator.randbytes(2000)).items():
         with open(os.path.join(folder, name + ".mlir"), "wb") as file:
             file.write(content if isinstance(content, bytes) else content.encode())
@@ -187,6 +192,6 @@ def make_rows(folder, binaries, examples, generator):
         rows.append(Row(name, ["dgc", "mlp:4-2", "--batch", "8", "--cluster", name + ".json", "--simulate"], BAD_FILE, [name + ".json"] + says))
     mlp, gpt = os.path.join(examples, "mlp.mlir"), os.path.join(examples, "gpt.mlir")
     for name, (arguments, exit_code, says) in flags_of(mlp, gpt).items():
-        output = [] if "-o" in arguments else ["-o", "job.dgx"]
+        output = [] if "-o" in arguments or "--simulate" in arguments else ["-o", "job.dgx"]
         rows.append(Row(name, ["dgc"] + arguments + output, exit_code, says))
     return rows

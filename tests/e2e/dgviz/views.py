@@ -53,6 +53,16 @@ class ViewTest(unittest.TestCase):
         self.assertLessEqual(len(changes), 3)
         self.assertTrue(changes or "more than 1 %" in self.browser.text("#view-summary"))
 
+    def check_stage_colours(self, plan, ops):
+        """As many boxes have the colour that the legend gives a stage as the stage has ops."""
+        self.browser.run("[...document.querySelectorAll('#view-graph button')].find((b) => b.textContent === 'open all').click()")
+        colours = self.browser.run("return [...document.querySelectorAll('#view-graph .legend i')].map((i) => getComputedStyle(i).backgroundColor)")
+        boxes = self.browser.run("return [...document.querySelectorAll('#view-graph .node:not(.group) .tint')].map((r) => getComputedStyle(r).fill)")
+        stages = [plan["ops"][op].get("stage", 0) for op in ops]
+        self.assertEqual(len(set(colours)), len(plan["memory"]))
+        self.assertEqual([boxes.count(colour) for colour in colours], [stages.count(stage) for stage in range(len(colours))])
+        self.browser.run("[...document.querySelectorAll('#view-graph button')].find((b) => b.textContent === 'close all').click()")
+
     def check_graph(self, plan, some_op):
         self.browser.show("graph")
         ops = jobs.drawn_ops(plan, "train")
@@ -71,6 +81,7 @@ class ViewTest(unittest.TestCase):
         for mode in ("devices", "precision", "fusion", "cost", "work", "stage"):
             self.browser.run("const s = document.querySelector('#view-graph select'); s.value = arguments[0]; s.dispatchEvent(new Event('change'))", mode)
             self.assertGreater(len(self.browser.all("#view-graph .legend i")), 0, mode)
+        self.check_stage_colours(plan, ops)
         self.check_moving()
         # An op by search, with what plan.json says of it.
         op = next(number for number in ops if plan["ops"][number]["name"] == some_op)

@@ -13,6 +13,7 @@ import shlex
 import struct
 import subprocess
 import sys
+import zipfile
 
 import runs
 
@@ -20,6 +21,13 @@ DATASET = "/usr/share/datasets/fashion-mnist"
 FULL = "--full" in sys.argv
 SMALL_NUMBERS = {"train": 1000, "t10k": 500}
 TITLES = ["A perceptron on four ranks", "The same weights, another plan", "Two replicas with a shuffle buffer", "The MNIST net"]
+# What each listing is there to show, and would run without: the optimizer of its model, and flags.
+SHOWN = {
+    TITLES[0]: ("sgd", "--batch 10", "--mesh data=4", "--epochs 10"),
+    TITLES[1]: ("sgd", "--mesh tensor=2,pipe=2", "--epochs 20", "--resume"),
+    TITLES[2]: ("adam", "--mesh data=2", "--shuffle-buffer 10000"),
+    TITLES[3]: ("sgd", "--mesh data=2", "--normalize x=0.5,0.5", "--lr-schedule cosine:epochs=15", "--epochs 15", "--checkpoint-every 10epochs"),
+}
 
 
 def listings():
@@ -68,6 +76,9 @@ class ListingsTest(runs.JobTest):
             run = subprocess.run(["sh", "-c", line], cwd=self.folder, env=environment, capture_output=True, text=True)
             self.assertEqual((run.returncode, run.stderr), (0, ""), line)
         finished = runs.Finished(run.returncode, run.stdout, run.stderr, 0)
+        with zipfile.ZipFile(os.path.join(self.folder, shlex.split(run_line)[1])) as job:
+            optimizer = json.loads(job.read("plan.json"))["model"]["optimizer"]
+        self.assertEqual(optimizer.partition(":")[0], SHOWN[title][0])
         print(f"{title}: {finished.of('end')[0]}", flush=True)
         return finished
 
@@ -88,6 +99,8 @@ class ListingsTest(runs.JobTest):
             for line in lines:
                 self.assertNotRegex(line, r"[;&|<>$`]", f"{title}: one plain command a line")
                 shlex.split(line)
+            for flag in SHOWN[title][1:]:
+                self.assertIn(f" {flag} ", " ".join(lines) + " ", title)
 
     def test_perceptron_continued_by_another_plan(self):
         expected = self.one_rank_losses(20)
@@ -118,7 +131,8 @@ class ListingsTest(runs.JobTest):
         self.use_small_dataset()
         run = self.run_lines(TITLES[3])
         epochs = 15
-        self.assertEqual(run.of("start")[0]["ranks"], 2)
+        start = run.of("start")[0]
+        self.assertEqual((start["ranks"], start["mesh"], start["batch"]), (2, "pipe=1,data=2,tensor=1", 64))
         for index, epoch in enumerate(run.of("epoch")):
             expected = 0.01 * 0.5 * (1 + math.cos(math.pi * index / epochs))
             self.assertLess(abs(epoch["lr"] - expected), 1e-6 * expected)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proves that a model trained on one rank has the losses and gradients that PyTorch has from the same weights and data.
 
-    python3 compare_pytorch.py BIN MODEL
+    python3 compare_pytorch.py BIN MODEL [STEPS]
 """
 import json
 import math
@@ -34,18 +34,19 @@ def check_kept_gradients(comparison, subject, gradients, kept):
         comparison.check(f"{subject}: {what} of step 0", values[worst], GRADIENT, f"in {worst}")
 
 
-def main(binaries, name):
+def main(binaries, name, steps=""):
     case, comparison = model_cases.CASES[name], Comparison()
+    steps = int(steps or case.steps)
     expected = json.loads((REFERENCES / f"{name}.json").read_text())
     comparison.expect(f"{name}: made for", (expected["model"], expected["batch"], expected["optimizer"]),
                       (case.source, case.batch, case.optimizer))
     with dg_job.Commands(binaries) as commands:
         data = model_cases.write_data(case, commands.folder)
         job = commands.compile(case.source, "--batch", case.batch)
-        losses = commands.losses(job, data, "--steps", case.steps, *case.rate)
+        losses = commands.losses(job, data, "--steps", steps, *case.rate)
         gradients = dg_job.gradients_of(commands, case, data, [], job)
     subject = f"{name} against PyTorch {expected['pytorch']}"
-    comparison.check_training(subject, losses, expected["losses"], case.steps)
+    comparison.check_training(subject, losses, expected["losses"], steps)
     check_kept_gradients(comparison, subject, gradients, expected["gradients"])
     comparison.finish()
 

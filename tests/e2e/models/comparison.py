@@ -45,7 +45,9 @@ class Comparison:
 
     def check_gradients(self, subject, found, expected):
         """Every element of every gradient; prints the worst gradient."""
-        self.expect(f"{subject}: gradients", len(found), len(expected))
+        self.expect(f"{subject}: gradients", sorted(found), sorted(expected))
+        if not expected:
+            self.expect(f"{subject}: gradients", "none", "one of every parameter")
         deviations = {}
         for name, gradient in expected.items():
             other = found.get(name, ())
@@ -94,7 +96,7 @@ def largest_magnitude(values):
 
 def gradient_deviation(found, expected, scale):
     """The largest difference of two elements in units of the scale; two gradients of nothing but zeros are equal."""
-    if any(value != value for value in found):
+    if any(value != value for values in (found, expected) for value in values):
         return float("nan")
     difference = max(map(abs, map(sub, found, expected)))
     return difference / scale if scale else float("inf") if difference else 0.0

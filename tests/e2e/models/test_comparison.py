@@ -66,6 +66,9 @@ class PlantedDeviation(unittest.TestCase):
         self.assertTrue(failures_of("check_gradients", dict(gradients, **{"a.bias": [0.5]}), gradients))
         self.assertTrue(failures_of("check_gradients", {"z": [0.0]}, {"z": [1.0]}))
         self.assertTrue(failures_of("check_gradients", {"z": [1e-30]}, {"z": [0.0]}))
+        self.assertTrue(failures_of("check_gradients", {}, {}))
+        self.assertTrue(failures_of("check_gradients", gradients, {}))
+        self.assertTrue(failures_of("check_gradients", {"z": [1.0, 2.0]}, {"z": [float("nan"), 2.0]}))
 
     def test_bias_of_keys_is_held_to_the_unit_of_its_weight(self):
         gradients = {"b.attn.k.weight": [2.0], "b.attn.k.bias": [1e-9]}

@@ -2,9 +2,10 @@
 """Makes references/MODEL.json: what PyTorch gives from DG's initial weights and the data of ../models/model_cases.py.
 
 Kept are the losses of all steps and, for each gradient of step 0, its largest magnitude, its norm and 64 elements: the 32
-largest, and 32 at positions spread over all. Then it compares all elements with DG's and prints the deviations.
+largest, and 32 at positions spread over all. Then it compares all elements with DG's and prints the deviations; with --check it does
+only that and writes nothing.
 
-    build/venv/bin/python tests/e2e/pytorch/make_reference.py build/release/bin [MODEL…]
+    build/venv/bin/python tests/e2e/pytorch/make_reference.py build/release/bin [--check] [MODEL…]
 """
 import json
 import sys
@@ -66,13 +67,7 @@ def compact(value):
     return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
-def make(commands, case):
-    data = model_cases.write_data(case, commands.folder)
-    job = commands.compile(case.source, "--batch", case.batch)
-    weights = commands.checkpoint_after_one_step(job, data, "--lr", 0)
-    losses, gradients = train(case, weights, data, "f32", case.steps)
-    exact_losses, exact_gradients = train(case, weights, data, "f64", 1)
-
+def write(case, losses, gradients):
     record = {
         "model": case.source,
         "batch": case.batch,
@@ -85,6 +80,17 @@ def make(commands, case):
     (FOLDER / "references").mkdir(exist_ok=True)
     (FOLDER / "references" / f"{case.name}.json").write_text(text + "\n")
 
+
+def compare(commands, case, is_kept):
+    """Trains with both; keeps what PyTorch gives, or only compares."""
+    data = model_cases.write_data(case, commands.folder)
+    job = commands.compile(case.source, "--batch", case.batch)
+    weights = commands.checkpoint_after_one_step(job, data, "--lr", 0)
+    losses, gradients = train(case, weights, data, "f32", case.steps)
+    exact_losses, exact_gradients = train(case, weights, data, "f64", 1)
+
+    if is_kept:
+        write(case, losses, gradients)
     found_losses = commands.losses(job, data, "--steps", case.steps, *case.rate)
     found_gradients = dg_job.gradients_of(commands, case, data, [], job)
     flat = {name: g.numpy().reshape(-1).tolist() for name, g in gradients.items()}
@@ -99,13 +105,14 @@ def make(commands, case):
     return result.failures
 
 
-def main(binaries, *names):
+def main(binaries, *arguments):
+    is_kept, names = "--check" not in arguments, [name for name in arguments if name != "--check"]
     torch.set_num_threads(2)
     torch.use_deterministic_algorithms(True)
     failures = []
     for name in names or model_cases.CASES:
         with dg_job.Commands(binaries) as commands:
-            failures += make(commands, model_cases.CASES[name])
+            failures += compare(commands, model_cases.CASES[name], is_kept)
     sys.exit(1 if failures else 0)
 
 

@@ -19,6 +19,10 @@ ModelCase wideCase(size_t numSteps);
 ModelCase lenetCase(size_t numSteps);
 /// Two layers of width 16, batch 4, AdamW.
 ModelCase gptCase(size_t numSteps);
+/// 784-1024-1024-10, batch 4, Adam: examples/wide_mlp.mlir.
+ModelCase wholeWideCase(size_t numSteps);
+/// Four layers with six heads, as examples/gpt.mlir, of width 24.
+ModelCase deepGptCase(size_t numSteps);
 /// Batch norm: statistics over the samples of a micro-batch, so the number of micro-batches is part of the model.
 ModelCase resnetCase(size_t numSteps);
 

@@ -23,8 +23,6 @@ namespace dg::passes::test {
 
 namespace {
 
-constexpr uint64_t parameterSeed = 7;
-
 /// Keeps the errors of its lifetime instead of printing them.
 class ErrorCapture {
 public:
@@ -34,34 +32,6 @@ public:
 
 private:
   ScopedDiagnosticHandler handler;
-};
-
-/// What is fed: the inputs of @loss in the order in which they are declared, with new samples for each step.
-class Samples {
-public:
-  Samples(ModuleOp model, const Training &training) : training(training), random(training.seed) {
-    auto graph = model.lookupSymbol<GraphOp>("loss");
-    for (auto [index, type] : llvm::enumerate(graph.getInputTypes().getAsValueRange<TypeAttr>()))
-      inputs.emplace_back(graph.getInputName(index).str(), cast<RankedTensorType>(type));
-  }
-  TensorMap draw(int64_t count) {
-    TensorMap tensors;
-    for (auto &[name, type] : inputs) {
-      std::vector<int64_t> shape = type.getShape().vec();
-      shape[0] = count;
-      HostTensor tensor = ir::test::randomTensor(shape, random);
-      if (type.getElementType().isInteger())
-        for (double &element : tensor.data)
-          element = double(random() % uint64_t(training.indexBound));
-      tensors[name] = std::move(tensor);
-    }
-    return tensors;
-  }
-
-private:
-  const Training &training;
-  std::mt19937_64 random;
-  std::vector<std::pair<std::string, RankedTensorType>> inputs;
 };
 
 int64_t numEvaluated(const Training &training) {
@@ -97,6 +67,28 @@ HostTensor evenWeights(int64_t count) { return {{count}, std::vector<double>(siz
 
 } // namespace
 
+std::vector<TensorMap> drawSamples(ModuleOp model, const Training &training) {
+  std::mt19937_64 random(training.seed);
+  auto graph = model.lookupSymbol<GraphOp>("loss");
+  std::vector<int64_t> counts = training.sampleCounts;
+  counts.push_back(numEvaluated(training));
+  std::vector<TensorMap> samples;
+  for (int64_t count : counts) {
+    TensorMap &tensors = samples.emplace_back();
+    for (auto [index, attribute] : llvm::enumerate(graph.getInputTypes().getAsValueRange<TypeAttr>())) {
+      auto type = cast<RankedTensorType>(attribute);
+      std::vector<int64_t> shape = type.getShape().vec();
+      shape[0] = count;
+      HostTensor tensor = ir::test::randomTensor(shape, random);
+      if (type.getElementType().isInteger())
+        for (double &element : tensor.data)
+          element = double(random() % uint64_t(training.indexBound));
+      tensors[graph.getInputName(index).str()] = std::move(tensor);
+    }
+  }
+  return samples;
+}
+
 bool isClearRejection(const std::string &error) {
   return llvm::any_of(
       ArrayRef<StringRef>{"do not divide over", "divides evenly", "cannot be cut into pipe=", "nothing to train"},
@@ -105,7 +97,7 @@ bool isClearRejection(const std::string &error) {
 
 Attempt trainWhole(ModuleOp model, const Training &training) {
   ErrorCapture errors(model.getContext());
-  Samples samples(model, training);
+  std::vector<TensorMap> samples = drawSamples(model, training);
   ParameterStore parameters(parameterSeed);
   std::map<int64_t, OwningOpRef<ModuleOp>> modules;
   auto moduleFor = [&](int64_t count) -> ModuleOp {
@@ -114,8 +106,7 @@ Attempt trainWhole(ModuleOp model, const Training &training) {
       found->second = differentiated(model, training, count);
     return found->second.get();
   };
-  auto run = [&](StringRef program, int64_t count, int64_t step) -> FailureOr<TensorMap> {
-    TensorMap inputs = samples.draw(count);
+  auto run = [&](StringRef program, TensorMap &inputs, int64_t count, int64_t step) -> FailureOr<TensorMap> {
     inputs["sample_weight"] = evenWeights(count);
     ModuleOp module = moduleFor(count);
     if (!module)
@@ -126,13 +117,13 @@ Attempt trainWhole(ModuleOp model, const Training &training) {
 
   Outcome outcome;
   for (auto [index, count] : llvm::enumerate(training.sampleCounts)) {
-    FailureOr<TensorMap> results = run("train", count, int64_t(index) + 1);
+    FailureOr<TensorMap> results = run("train", samples[index], count, int64_t(index) + 1);
     if (failed(results))
       return {std::nullopt, errors.text};
     outcome.losses.push_back(results->at("loss").data[0]);
   }
   outcome.parameters = parameters.tensors();
-  FailureOr<TensorMap> results = run("eval", numEvaluated(training), 1);
+  FailureOr<TensorMap> results = run("eval", samples.back(), numEvaluated(training), 1);
   if (failed(results))
     return {std::nullopt, errors.text};
   outcome.evalLoss = results->at("loss").data[0];
@@ -173,14 +164,14 @@ std::pair<OwningOpRef<ModuleOp>, std::string> splitModel(ModuleOp model, const T
 
 Attempt trainSplit(ModuleOp model, ModuleOp chunks, const Training &training, const Split &split) {
   ErrorCapture errors(chunks.getContext());
-  Samples samples(model, training);
+  std::vector<TensorMap> samples = drawSamples(model, training);
   Result<plan::Mesh> mesh = parseMesh(split.mesh);
   SimulatedRanks ranks(chunks, {mesh->sizeOf("data"), mesh->sizeOf("tensor")}, ParameterStore(parameterSeed),
                        split.rounds ? Precision::f32 : Precision::f64);
   Outcome outcome;
-  for (auto [index, count] : llvm::enumerate(training.sampleCounts)) {
+  for (size_t index = 0; index < training.sampleCounts.size(); ++index) {
     FailureOr<StepResults> results =
-        ranks.run("train", samples.draw(count), split.microbatches, {learningRate(training), int64_t(index) + 1});
+        ranks.run("train", samples[index], split.microbatches, {learningRate(training), int64_t(index) + 1});
     if (failed(results))
       return {std::nullopt, errors.text};
     outcome.losses.push_back(results->total("loss").value_or(std::nan("")));
@@ -189,8 +180,7 @@ Attempt trainSplit(ModuleOp model, ModuleOp chunks, const Training &training, co
   if (failed(parameters))
     return {std::nullopt, errors.text};
   outcome.parameters = std::move(*parameters);
-  FailureOr<StepResults> results =
-      ranks.run("eval", samples.draw(numEvaluated(training)), split.microbatches, {learningRate(training), 1});
+  FailureOr<StepResults> results = ranks.run("eval", samples.back(), split.microbatches, {learningRate(training), 1});
   if (failed(results))
     return {std::nullopt, errors.text};
   outcome.evalLoss = results->total("loss").value_or(std::nan(""));

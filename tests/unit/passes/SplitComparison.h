@@ -50,6 +50,12 @@ struct Attempt {
   std::string error;
 };
 
+/// The seed of the initial values of both.
+inline constexpr uint64_t parameterSeed = 7;
+
+/// The inputs of @loss by name, for each step and then for the evaluation: what both runs are fed.
+std::vector<ir::TensorMap> drawSamples(mlir::ModuleOp model, const Training &training);
+
 /// True where the message is one by which a pass refuses a mesh, and says what does not fit.
 bool isClearRejection(const std::string &error);
 

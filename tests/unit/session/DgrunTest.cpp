@@ -221,6 +221,35 @@ TEST_F(Dgrun, textForPeople) {
   EXPECT_EQ(result.error, "");
 }
 
+TEST_F(Dgrun, progressIsForTerminals) {
+  // script(1) gives the command a terminal; what is printed for keeping goes to a file all the same.
+  std::string lines = folder.path("lines");
+  std::string command =
+      fmt::format("{} {} --data x=randn:500000x3 --data y=randn:500000 > {}", DG_DGRUN, pack(1, 2), lines);
+  CommandResult shown = test::runCommand({"/usr/bin/script", "-qec", command, "/dev/null"});
+  ASSERT_EQ(shown.code, 0) << shown.out;
+  EXPECT_NE(shown.out.find("epoch 1 [="), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("/50000  loss "), std::string::npos) << shown.out;
+  std::string kept = readFile(lines);
+  EXPECT_NE(kept.find("epoch 1/1  loss"), std::string::npos) << kept;
+  EXPECT_EQ(kept.find('\r'), std::string::npos) << kept;
+  EXPECT_EQ(kept.find('\x1b'), std::string::npos) << kept;
+}
+
+TEST_F(Dgrun, anEpochThatWouldLearnNothingIsTold) {
+  std::string job = pack(1, 1), checkpoint = folder.path("cosine");
+  CommandResult first = train(job, {"--epochs", "2", "--lr-schedule", "cosine:epochs=2", "--checkpoint", checkpoint});
+  EXPECT_EQ(first.error, "");
+  // The checkpoint's schedule has ended.
+  CommandResult second = train(job, {"--epochs", "3", "--checkpoint", checkpoint, "--resume"});
+  EXPECT_EQ(second.code, 0);
+  EXPECT_EQ(second.error, "dgrun: note: epoch 3 learns nothing: cosine:epochs=2 gives it the rate 0; --lr-schedule and "
+                          "--lr give it another\n");
+  CommandResult third =
+      train(job, {"--epochs", "4", "--lr-schedule", "constant", "--checkpoint", checkpoint, "--resume"});
+  EXPECT_EQ(third.error, "");
+}
+
 TEST_F(Dgrun, badInputIsNamedBeforeAnythingRuns) {
   std::string job = pack(1, 2);
   expectFailure(train(job, {"-n", "3"}), 2, {"-n 3", "2 ranks"});
@@ -252,7 +281,7 @@ TEST_F(Dgrun, badInputIsNamedBeforeAnythingRuns) {
 }
 
 TEST_F(Dgrun, objectsOfAnotherVersionAreRefused) {
-  expectFailure(train(pack(1, 1, 1, DG_OLD_OBJECT), {}), 65, {"train.native.so"});
+  expectFailure(train(pack(1, 1, 1, DG_OLD_OBJECT), {}), 65, {"train.native.so", "version"});
 }
 
 TEST_F(Dgrun, aFullDiskLeavesThePreviousCheckpointGood) {
