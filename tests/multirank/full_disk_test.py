@@ -65,6 +65,12 @@ class FullDiskTest(runs.JobTest):
                 self.assertEqual(os.listdir(folder), ["job.dgx"], "a half-written job stays")
                 with open(path) as file:
                     self.assertEqual(file.read(), "an earlier job")
+        for flags in (["--emit", "plan"], ["--ranks", "2", "--explain"], ["--ranks", "2", "--simulate"]):
+            with self.subTest(flags=flags), open("/dev/full", "w") as full:
+                command = [runs.tool("dgc"), os.path.join(runs.EXAMPLES, "lenet.mlir"), "--batch", "8", *flags]
+                run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=runs.DEADLINE_S)
+                self.assertEqual(run.returncode, 1, run.stderr)
+                self.assertRegex(run.stderr, "^dgc: error: standard output cannot be written: .*space")
 
     def test_file_size_limit(self):
         # 22 MB of parameters and Adam's moments; nothing else that a rank makes is so large.

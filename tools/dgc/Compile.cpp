@@ -240,28 +240,59 @@ Status completePlan(JobPlan &job) {
   return Status::ok();
 }
 
-/// What --emit asks for, to stdout or, with -o, to a file, which is written whole or not at all.
+/// Writes text to stdout or, where a path is given, to a file, whole or not at all.
+Status writeText(const std::string &path, llvm::StringRef text) {
+  auto finish = [&](llvm::raw_fd_ostream &to) {
+    to << text;
+    to.flush();
+    std::error_code error = to.error();
+    to.clear_error(); // else the stream ends the process
+    return error;
+  };
+  if (path.empty()) {
+    if (std::error_code error = finish(llvm::outs()))
+      return Status::error(ErrorKind::runFailed, "standard output cannot be written: {}", error.message());
+    return Status::ok();
+  }
+  const std::string partial = path + ".partial";
+  std::error_code error;
+  {
+    llvm::raw_fd_ostream to(partial, error);
+    if (!error)
+      error = finish(to);
+  }
+  if (!error)
+    error = llvm::sys::fs::rename(partial, path);
+  if (!error)
+    return Status::ok();
+  llvm::sys::fs::remove(partial);
+  return Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, error.message());
+}
+
+/// What --emit asks for.
 Status emit(const CompileOptions &options, JobPlan &job) {
-  auto print = [&](llvm::raw_ostream &to) -> llvm::Error {
-    if (options.emit == "dg") {
-      job.module->print(to);
-      to << "\n";
-      return llvm::Error::success();
-    }
-    if (options.emit == "plan") {
-      to << plan::toJson(job.plan) << "\n";
-      return llvm::Error::success();
-    }
+  std::string text;
+  llvm::raw_string_ostream to(text);
+  if (options.emit == "dg") {
+    job.module->print(to);
+    to << "\n";
+  } else if (options.emit == "plan") {
+    to << plan::toJson(job.plan) << "\n";
+  } else {
     for (auto &[program, target, kernels] : job.kernels->objects())
       if (failed(options.emit == "linalg" ? kernels.emitLinalg(to)
                  : options.emit == "llvm" ? kernels.emitLlvmIr(to)
                                           : kernels.emitAsm(to)))
-        return llvm::createStringError("code of program " + program + " cannot be printed");
-    return llvm::Error::success();
-  };
-  if (llvm::Error error = llvm::writeToOutput(options.output.empty() ? "-" : options.output, print))
-    return Status::error(ErrorKind::runFailed, "--emit {}: {}", options.emit, llvm::toString(std::move(error)));
-  return Status::ok();
+        return Status::error(ErrorKind::runFailed, "code of program {} cannot be printed", program);
+  }
+  return writeText(options.output, text);
+}
+
+/// What --explain asks for, if it was given.
+std::string explain(const CompileOptions &options, const PlannedStep &planned) {
+  return options.explain == "json"   ? explanationJson(planned)
+         : options.explain == "text" ? explanationText(planned)
+                                     : "";
 }
 
 /// Objects, plan, initial values and what dgviz shows of them, as JOB.dgx.
@@ -336,28 +367,26 @@ int compile(const CompileOptions &options) {
   if (int code = chooseStep(source, options, step); code != 0)
     return code;
 
-  const bool writesJob = options.emit.empty() && !options.output.empty();
-  if (!writesJob && options.emit.empty()) {
+  if (options.emit.empty() && options.output.empty()) { // a report and nothing else
     PlannedStep planned;
     if (int code = planStep(*source.module, options, step.optimizer, step.isTraining, planned); code != 0)
       return code;
-    if (!options.simulate.empty())
-      llvm::outs() << (options.simulate == "json" ? simulationJson(planned) : simulationText(planned));
-    if (!options.explain.empty())
-      llvm::outs() << (options.explain == "json" ? explanationJson(planned) : explanationText(planned));
-    return 0;
+    std::string text = options.simulate == "json"   ? simulationJson(planned)
+                       : options.simulate == "text" ? simulationText(planned)
+                                                    : "";
+    Status status = writeText("", text + explain(options, planned));
+    return status ? 0 : report(status);
   }
   JobPlan job;
   if (int code = planJob(*source.module, options, step, job); code != 0)
     return code;
-  Status status = options.emit == "dg" ? Status::ok() : completePlan(job);
-  if (status)
-    status = writesJob ? writeJob(options, modelBytes, source.weights, *targets, job) : emit(options, job);
-  if (!status)
+  if (Status status = options.emit == "dg" ? Status::ok() : completePlan(job); !status)
     return report(status);
-  if (!options.explain.empty())
-    llvm::outs() << (options.explain == "json" ? explanationJson(*job.planned) : explanationText(*job.planned));
-  return 0;
+  Status status =
+      options.emit.empty() ? writeJob(options, modelBytes, source.weights, *targets, job) : emit(options, job);
+  if (status && !options.explain.empty())
+    status = writeText("", explain(options, *job.planned));
+  return status ? 0 : report(status);
 }
 
 } // namespace dg::tools

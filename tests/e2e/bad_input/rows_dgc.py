@@ -114,7 +114,7 @@ def flags_of(mlp, gpt):
         "memory without a number": (small + ["--memory", "much"], USAGE, ["--memory", "much"]),
         "train and infer": (small + ["--infer", "--train"], USAGE, ["--train", "--infer"]),
         "simulation into a file": (small + ["--simulate", "-o", "job.dgx"], USAGE, ["-o job.dgx", "--simulate writes no job"]),
-        "simulation and code": (small + ["--simulate", "--emit", "asm"], USAGE, ["--simulate excludes --emit"]),
+        "simulation and code": (small + ["--simulate", "--emit", "asm"], USAGE, ["--emit excludes --simulate"]),
         "code into no folder": (small + ["--emit", "asm", "-o", "nowhere/job.s"], USAGE, ["nowhere/job.s", "no folder"]),
         "unknown stage to print": (small + ["--emit", "foo"], USAGE, ["--emit", "foo", "plan"]),
         "unknown dimension": ([mlp, "--bind", "foo=3"], USAGE, ["foo=3", "batch=SIZE"]),

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-ENTRY = re.compile(r"^  (-\S.*|[A-Z]\S*.*)$")  # CLI11 indents the first line of a flag by two, what follows by more
+ENTRY = re.compile(r"^ {2,4}-\S")  # CLI11 indents the first line of a flag by two or, in a group, four, what follows by more
 KNOWN = ("--help", "--version")
 
 
@@ -16,12 +16,10 @@ def entries(text):
     found = []
     for line in text.splitlines():
         if ENTRY.match(line):
-            found.append(line)
-        elif found and line.startswith("   "):
+            found.append(line.strip())
+        elif found and line.startswith("      "):
             found[-1] += " " + line.strip()
-        elif found and not line.strip():
-            found.append("")
-    return [entry for entry in found if entry.strip().startswith("-")]
+    return found
 
 
 def main(binaries, *tools):
@@ -32,7 +30,7 @@ def main(binaries, *tools):
         silent = [flag for flag in flags if "default" not in flag and "needed" not in flag]
         print(f"{tool}: {len(flags)} flags, {len(silent)} without a default")
         for flag in silent:
-            print(f"  {flag.strip()}")
+            print(f"  {flag}")
         faults += len(silent) + (len(flags) < 5)
     return 1 if faults else 0
 
