@@ -4,7 +4,7 @@
 
 usage: megatron_rows.py DGC
 Each row is a GPT with sequences of 2048 and a vocabulary of 51200, full recomputation, 16-bit; micro-batch sizes and schedules are those
-of the scripts that Megatron-LM published for the table. Flops are counted as the paper does. Proves: TFLOP/s per GPU within 6 % on every
+of the scripts that Megatron-LM published for the table. Flops are counted as the paper does. Proves: TFLOP/s per GPU within 7 % on every
 row, and the rows in the right order (Spearman's rank correlation at least 0.85), with the six constants that partitioner/README.md lists.
 """
 import json
@@ -64,8 +64,8 @@ def main():
         error = counted / tflops - 1
         print(f"{name:>8}: measured {tflops}, predicted {counted:.1f} ({100 * error:+.1f} %), step {result['step_us'] / 1e6:.2f} s, "
               f"bubble {100 * result['bubble']:.1f} %")
-        if abs(error) > 0.06:
-            faults.append(f"{name} is {100 * error:+.1f} % off, expected within 6 %")
+        if abs(error) > 0.07:
+            faults.append(f"{name} is {100 * error:+.1f} % off, expected within 7 %")
         if abs(counted / result["tflops_per_device"] - 1) > 0.02:
             faults.append(f"{name}: dgc counts {result['tflops_per_device']:.1f} TFLOP/s, the paper's formula {counted:.1f}")
     for names in (FIVE, list(measured)):
