@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manifest as JSON, and the hash.
+// The manifest as JSON, and the seal.
 #include "runtime/package/Manifest.h"
 #include "runtime/package/Package.h"
 
 #include <nlohmann/json.hpp>
-#include <xxhash.h>
 
 namespace dg::package {
 
 using Json = nlohmann::ordered_json;
-
-std::string hashOf(std::span<const std::byte> bytes) {
-  XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-}
 
 std::string sealOf(std::span<const std::byte> all, const Manifest &manifest) {
   if (all.size() < sealBytes)
@@ -30,7 +24,7 @@ std::string sealOf(std::span<const std::byte> all, const Manifest &manifest) {
     at = entry.offset + entry.size;
   }
   append(at, end);
-  return hashOf(std::as_bytes(std::span(gaps)));
+  return hashOf(gaps);
 }
 
 std::string toJson(const Manifest &manifest) {

@@ -3,6 +3,7 @@
 // file, size and xxh3-128. Private to this folder.
 #pragma once
 
+#include "runtime/package/ContentHash.h"
 #include "runtime/support/Status.h"
 
 #include <cstddef>
@@ -28,7 +29,6 @@ struct Manifest {
   std::vector<ManifestEntry> entries;
 };
 
-std::string hashOf(std::span<const std::byte> bytes);
 /// The archive's comment is the hash of what no entry's hash covers.
 inline constexpr size_t sealBytes = 32;
 /// xxh3-128 of a package's bytes that belong to no entry (headers, padding, manifest, directory), the seal itself left

@@ -3,12 +3,14 @@
 // and proved by reading the archive back before it gets its name.
 #include "runtime/package/Manifest.h"
 #include "runtime/package/Package.h"
+#include "runtime/support/FileWriting.h"
 
 #include <zip.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <set>
 
 #include <fcntl.h>
@@ -76,15 +78,16 @@ Status sealArchive(const std::string &path, const Manifest &manifest) {
     return written.status();
   std::string seal = sealOf(written->bytes(), manifest);
   int descriptor = open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  bool sealed =
-      descriptor >= 0 && seal.size() == sealBytes &&
-      pwrite(descriptor, seal.data(), sealBytes, off_t(written->bytes().size() - sealBytes)) == ssize_t(sealBytes) &&
-      fsync(descriptor) == 0;
-  int cause = errno;
+  int cause = descriptor < 0 ? errno
+              : seal.size() != sealBytes
+                  ? EIO
+                  : writeAllAt(descriptor, seal.data(), sealBytes, written->bytes().size() - sealBytes);
+  if (cause == 0 && fsync(descriptor) != 0)
+    cause = errno;
   if (descriptor >= 0)
     close(descriptor);
-  return sealed ? Status::ok()
-                : Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, std::strerror(cause));
+  return cause == 0 ? Status::ok()
+                    : Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, std::strerror(cause));
 }
 
 Status writeArchive(const std::string &path, const std::vector<PackageEntry> &entries) {
@@ -138,9 +141,14 @@ Status writePackage(const std::string &path, const std::vector<PackageEntry> &en
   if (status && std::rename(partial.c_str(), path.c_str()) != 0)
     status =
         Status::error(ErrorKind::runFailed, "{}: cannot be renamed to {}: {}", partial, path, std::strerror(errno));
-  if (!status)
+  if (!status) {
     unlink(partial.c_str());
-  return status;
+    return status;
+  }
+  if (int code = syncFolder(std::filesystem::path(path).parent_path().string()); code != 0)
+    return Status::error(ErrorKind::runFailed, "{}: written, but its folder cannot be synchronised: {}", path,
+                         std::strerror(code));
+  return Status::ok();
 }
 
 } // namespace dg::package
