@@ -2,6 +2,7 @@
 #include "runtime/checkpoint/Checkpoint.h"
 
 #include "runtime/checkpoint/ShardRuns.h"
+#include "runtime/package/ContentHash.h"
 
 #include <algorithm>
 #include <charconv>
@@ -78,7 +79,7 @@ static std::optional<int64_t> stepOfName(const std::string &name) {
   return step;
 }
 
-static Result<Manifest> readManifest(const std::string &folder) {
+Result<Manifest> readManifest(const std::string &folder) {
   std::string path = folder + "/" + manifestFileName;
   auto file = package::MappedFile::open(path);
   if (!file)
@@ -122,7 +123,7 @@ Result<Checkpoint> Checkpoint::open(const std::string &path) {
     return Status::error(ErrorKind::badInput,
                          "{}: has {} bytes, its manifest says {}; remove {} to continue from the checkpoint before it",
                          tensorPath, bytes.size(), checkpoint.manifest.fileBytes, checkpoint.folder);
-  if (hashOf(bytes.data(), bytes.size()) != checkpoint.manifest.fileHash)
+  if (package::hashOf(bytes) != checkpoint.manifest.fileHash)
     return Status::error(
         ErrorKind::badInput,
         "{}: damaged: its hash is not the manifest's; remove {} to continue from the checkpoint before it", tensorPath,
@@ -133,6 +134,36 @@ Result<Checkpoint> Checkpoint::open(const std::string &path) {
   checkpoint.file = std::move(*file);
   checkpoint.tensors = std::move(*tensors);
   return checkpoint;
+}
+
+Result<Checkpoint> continueIn(const std::string &directory, Checkpoint from) {
+  std::vector<int64_t> later = stepsIn(directory);
+  std::erase_if(later, [&](int64_t step) { return step <= from.state().step; });
+  std::error_code error;
+  if (fs::equivalent(fs::canonical(from.folder, error).parent_path(), directory, error)) {
+    if (later.empty())
+      return from;
+    return Status::error(
+        ErrorKind::usage,
+        "--resume {}: {} holds later checkpoints, up to step {}; remove those after step {} to go back "
+        "to it, give --checkpoint another folder, or continue the latest with --resume alone",
+        from.folder, directory, later.back(), from.state().step);
+  }
+  const std::string &hash = from.manifest.fileHash;
+  for (int64_t step : later) {
+    auto manifest = readManifest((fs::path(directory) / nameOfStep(step)).string());
+    if (!manifest)
+      return manifest.status();
+    if (manifest->state.origin != hash)
+      return Status::error(ErrorKind::usage,
+                           "--checkpoint {}: holds {}, a checkpoint beyond step {} that does not continue {}; choose "
+                           "another folder, or continue that training with --resume alone",
+                           directory, nameOfStep(step), from.state().step, from.folder);
+  }
+  if (!later.empty())
+    return Checkpoint::open((fs::path(directory) / nameOfStep(later.back())).string());
+  from.manifest.state.origin = hash;
+  return from;
 }
 
 Status Checkpoint::check(const plan::Plan &plan, Purpose purpose) const {

@@ -43,11 +43,21 @@ public:
   Status restore(const plan::Plan &plan, plan::Coordinates at, const ValueData &dataOf) const;
 
 private:
+  friend Result<Checkpoint> continueIn(const std::string &directory, Checkpoint from);
   Manifest manifest;
   std::string folder;
   package::MappedFile file;
   package::Safetensors tensors;
 };
+
+/// Where a training that is to go on in `directory` begins. That is `from`, except where a run that began there has
+/// written later checkpoints into `directory` already: then the same command was started again, and the latest of these
+/// is taken. Fails with usage if `directory` holds checkpoints of later steps that do not continue `from`: the run
+/// would replace them one by one, and until then the latest would be another training's.
+Result<Checkpoint> continueIn(const std::string &directory, Checkpoint from);
+
+/// The manifest of the checkpoint in `folder`. Fails with badInput.
+Result<Manifest> readManifest(const std::string &folder);
 
 /// The steps that have a whole manifest in `directory`, ascending; empty if there is no such folder.
 std::vector<int64_t> stepsIn(const std::string &directory);

@@ -2,8 +2,11 @@
 #include "runtime/checkpoint/CheckpointWriter.h"
 
 #include "runtime/checkpoint/ShardRuns.h"
+#include "runtime/package/ContentHash.h"
+#include "runtime/support/FileWriting.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -13,6 +16,9 @@
 namespace dg::checkpoint {
 
 namespace fs = std::filesystem;
+
+/// Made and removed when a run begins.
+static constexpr const char *probeName = "probe.partial";
 
 namespace {
 
@@ -40,22 +46,68 @@ static Status failed(const std::string &path, const char *doing, int error) {
 }
 
 static Status writeAll(int file, const void *data, size_t bytes, uint64_t offset, const std::string &path) {
-  const char *from = static_cast<const char *>(data);
-  while (bytes > 0) {
-    ssize_t count = ::pwrite(file, from, bytes, off_t(offset));
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count <= 0)
-      return failed(path, "cannot be written", count < 0 ? errno : ENOSPC);
-    from += count, bytes -= size_t(count), offset += uint64_t(count);
-  }
+  int code = writeAllAt(file, data, bytes, offset);
+  return code == 0 ? Status::ok() : failed(path, "cannot be written", code);
+}
+
+static Status syncNames(const std::string &folder) {
+  int code = syncFolder(folder);
+  return code == 0 ? Status::ok() : failed(folder, "cannot be synchronised", code);
+}
+
+static std::string hostName() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+/// Rank 0's side of the question whether everyone can write where the checkpoints go.
+static Status makeProbe(const std::string &directory, const std::string &probe) {
+  if (int code = makeFolders(directory); code != 0)
+    return Status::error(ErrorKind::usage, "--checkpoint {}: the folder cannot be made on host {}: {}", directory,
+                         hostName(), std::strerror(code));
+  File file(probe, O_WRONLY | O_CREAT | O_TRUNC);
+  if (file.get() < 0)
+    return Status::error(ErrorKind::usage, "--checkpoint {}: host {} cannot write there: {}; choose another folder",
+                         directory, hostName(), std::strerror(errno));
   return Status::ok();
 }
 
-static Status syncFolder(const std::string &path) {
-  File folder(path, O_RDONLY | O_DIRECTORY);
-  if (folder.get() < 0 || ::fsync(folder.get()) != 0)
-    return failed(path, "cannot be synchronised", errno);
+/// The other ranks' side: they see what rank 0 has made, and may write to it.
+static Status openProbe(const std::string &directory, const std::string &probe) {
+  File file(probe, O_WRONLY);
+  if (file.get() >= 0)
+    return Status::ok();
+  if (errno == ENOENT)
+    return Status::error(ErrorKind::usage,
+                         "--checkpoint {}: host {} does not see what rank 0 writes there; give a folder that all hosts "
+                         "share",
+                         directory, hostName());
+  return Status::error(ErrorKind::usage, "--checkpoint {}: host {} cannot write there: {}; choose another folder",
+                       directory, hostName(), std::strerror(errno));
+}
+
+/// `partial` gets the name `final`. What has that name, whole or not, keeps it until then: a kill at any moment leaves
+/// one of the two under it.
+static Status moveIntoPlace(const std::string &partial, const std::string &final) {
+  std::error_code ignored;
+  if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, final.c_str(), RENAME_NOREPLACE) == 0)
+    return Status::ok();
+  if (errno == EEXIST && ::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, final.c_str(), RENAME_EXCHANGE) == 0) {
+    fs::remove_all(partial, ignored); // now the one that was there
+    return Status::ok();
+  }
+  // A file system without these flags, as NFS: what was there keeps its bytes, under another name for a moment.
+  std::string replaced = final + ".replaced";
+  fs::remove_all(replaced, ignored);
+  bool wasThere = ::rename(final.c_str(), replaced.c_str()) == 0;
+  if (::rename(partial.c_str(), final.c_str()) != 0) {
+    Status status = failed(final, "cannot be renamed into place", errno);
+    if (wasThere)
+      ::rename(replaced.c_str(), final.c_str());
+    return status;
+  }
+  fs::remove_all(replaced, ignored);
   return Status::ok();
 }
 
@@ -73,13 +125,15 @@ Result<CheckpointWriter> CheckpointWriter::create(const plan::Plan &plan, int64_
   if (!layout)
     return layout.status();
   writer.layout = std::move(*layout);
-  if (rank == 0) {
-    std::error_code error;
-    fs::create_directories(directory, error);
-    if (error)
-      return Status::error(ErrorKind::usage, "--checkpoint {}: the folder cannot be made: {}", directory,
-                           error.message());
-  }
+  // Found now and not at the first save, which may be hours later.
+  std::string probe = (fs::path(directory) / probeName).string();
+  Status status = writer.agree(rank == 0 ? makeProbe(directory, probe) : Status::ok());
+  if (status)
+    status = writer.agree(rank == 0 ? Status::ok() : openProbe(directory, probe));
+  if (rank == 0)
+    ::unlink(probe.c_str());
+  if (!status)
+    return status;
   return writer;
 }
 
@@ -142,7 +196,7 @@ Status CheckpointWriter::finish(const std::string &partial, const std::string &f
   if (!mapped)
     return mapped.status();
   auto bytes = mapped->bytes();
-  std::string text = toJson({state, bytes.size(), hashOf(bytes.data(), bytes.size())});
+  std::string text = toJson({state, bytes.size(), package::hashOf(bytes)});
   {
     File file(manifestPath, O_WRONLY | O_CREAT | O_EXCL);
     if (file.get() < 0)
@@ -151,13 +205,13 @@ Status CheckpointWriter::finish(const std::string &partial, const std::string &f
     if (::fsync(file.get()) != 0)
       return failed(manifestPath, "cannot be synchronised", errno);
   }
-  DG_RETURN_IF_ERROR(syncFolder(partial));
-  std::error_code error;
-  if (fs::exists(final, error)) // one that is not whole: a whole one would have been continued from
-    fs::remove_all(final, error);
-  if (::rename(partial.c_str(), final.c_str()) != 0)
-    return failed(final, "cannot be renamed into place", errno);
-  return syncFolder(directory);
+  DG_RETURN_IF_ERROR(syncNames(partial));
+  // A manifest that cannot be read would make a checkpoint that does not exist.
+  auto written = readManifest(partial);
+  if (!written)
+    return Status::error(ErrorKind::runFailed, "{}; earlier checkpoints are as they were", written.status().message());
+  DG_RETURN_IF_ERROR(moveIntoPlace(partial, final));
+  return syncNames(directory);
 }
 
 Result<std::string> CheckpointWriter::write(const TrainingState &state) {

@@ -16,7 +16,8 @@ using Agreement = std::function<Status(const Status &mine)>;
 
 class CheckpointWriter {
 public:
-  /// Lays out the file. `plan` outlives the writer. Creates the folder DIRECTORY if rank 0.
+  /// Lays out the file; every rank calls it at the same time. `plan` outlives the writer. Rank 0 makes the folder
+  /// DIRECTORY; fails (usage) on every rank if one cannot write there or does not see what rank 0 writes.
   static Result<CheckpointWriter> create(const plan::Plan &plan, int64_t rank, const std::string &directory,
                                          ValueData dataOf, Agreement agree);
 

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/checkpoint/Manifest.h"
 
+#include "runtime/package/ContentHash.h"
+
 #include <nlohmann/json.hpp>
-#include <xxhash.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
 
 namespace dg::checkpoint {
 
@@ -11,14 +17,21 @@ static constexpr int64_t formatVersion = 1;
 /// The generator behind every seed; a checkpoint of another one could not be continued exactly.
 static constexpr const char *generatorName = "philox4x32-10";
 
-std::string hashOf(const void *data, size_t bytes) {
-  XXH128_hash_t hash = XXH3_128bits(data, bytes);
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+static std::string hashOfText(const nlohmann::json &json) { return package::hashOf(json.dump()); }
+
+/// JSON has no NaN and no infinity: they stand there as the hexadecimal digits of their bits. A finite number is
+/// printed with as many digits as it takes to read it back exactly.
+static nlohmann::json fromDouble(double value) {
+  return std::isfinite(value) ? nlohmann::json(value)
+                              : nlohmann::json(fmt::format("0x{:016x}", std::bit_cast<uint64_t>(value)));
 }
 
-static std::string hashOfText(const nlohmann::json &json) {
-  std::string text = json.dump();
-  return hashOf(text.data(), text.size());
+static double toDouble(const nlohmann::json &json) {
+  if (json.is_null()) // what was written for NaN and infinity before 2026-11-17
+    return std::numeric_limits<double>::quiet_NaN();
+  if (json.is_string())
+    return std::bit_cast<double>(uint64_t(std::strtoull(json.get_ref<const std::string &>().c_str(), nullptr, 16)));
+  return json.get<double>();
 }
 
 std::string toJson(const Manifest &manifest) {
@@ -33,13 +46,15 @@ std::string toJson(const Manifest &manifest) {
                          {"rng", generatorName},
                          {"samples", state.numSamples},
                          {"shuffle", state.shuffle},
-                         {"loss_sum", state.lossSum},
-                         {"mean_loss", state.position > 0 ? state.lossSum / double(state.position) : 0.0},
-                         {"learning_rate", state.learningRate},
+                         {"loss_sum", fromDouble(state.lossSum)},
+                         {"mean_loss", fromDouble(state.position > 0 ? state.lossSum / double(state.position) : 0.0)},
+                         {"learning_rate", fromDouble(state.learningRate)},
                          {"lr_schedule", state.schedule},
                          {"file", tensorFileName},
                          {"file_bytes", manifest.fileBytes},
                          {"file_xxh3", manifest.fileHash}};
+  if (!state.origin.empty())
+    json["origin_xxh3"] = state.origin;
   json["manifest_xxh3"] = hashOfText(json);
   return json.dump(2) + "\n";
 }
@@ -72,9 +87,11 @@ Result<Manifest> manifestFromJson(const std::string &text, const std::string &pa
     json.at("seed").get_to(state.seed);
     json.at("samples").get_to(state.numSamples);
     json.at("shuffle").get_to(state.shuffle);
-    json.at("loss_sum").get_to(state.lossSum);
-    json.at("learning_rate").get_to(state.learningRate);
+    state.lossSum = toDouble(json.at("loss_sum"));
+    state.learningRate = toDouble(json.at("learning_rate"));
     json.at("lr_schedule").get_to(state.schedule);
+    if (json.contains("origin_xxh3"))
+      json.at("origin_xxh3").get_to(state.origin);
     json.at("file_bytes").get_to(manifest.fileBytes);
     json.at("file_xxh3").get_to(manifest.fileHash);
     if (state.step < 0 || state.epoch < 0 || state.position < 0)

@@ -22,6 +22,9 @@ struct TrainingState {
   double lossSum = 0;      ///< of the current epoch: sum of loss × samples
   double learningRate = 0; ///< before its schedule
   std::string schedule;    ///< of the learning rate, as --lr-schedule takes it
+  /// Hash of the tensors of the checkpoint in another folder that the training in this folder continues; empty if it
+  /// began here. By it a run that is started anew knows its own checkpoints.
+  std::string origin = {};
   bool operator==(const TrainingState &) const = default;
 };
 
@@ -38,7 +41,5 @@ inline constexpr const char *manifestFileName = "manifest.json";
 std::string toJson(const Manifest &manifest);
 /// Fails (badInput) on anything that toJson did not write; `path` is for the message.
 Result<Manifest> manifestFromJson(const std::string &text, const std::string &path);
-/// xxh3-128 as 32 hexadecimal digits.
-std::string hashOf(const void *data, size_t bytes);
 
 } // namespace dg::checkpoint

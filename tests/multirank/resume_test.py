@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proves that a run which was stopped and resumed gives bit for bit the losses, epoch means, evaluations and final checkpoint of one
-that was not, and that a checkpoint without its optimizer state is refused by the tensor's name."""
+that was not, that two trainings never mix in one folder, and that a checkpoint without its optimizer state is refused by the tensor's
+name."""
 import os
 import signal
 
@@ -71,6 +72,42 @@ class ResumeTest(runs.JobTest):
                 print(f"SIGTERM took effect after step {len(first.of('step'))} of {len(whole.of('step'))}")
                 self.assertGreater(len(second.of("step")), 0)
                 self.check_equal(whole, "whole", [first, second], folder)
+
+    def test_started_again_in_another_folder(self):
+        # What a batch system does with a job that it requeues: the same command once more.
+        job = self.job("lenet", "--batch", "64", "--mesh", "data=2")
+        data = ["--data", "x=randn:3000x1x28x28", "--data", "y=randint:10:3000"]
+        whole = self.run_job(job, *data, *LENGTH, "--checkpoint", self.path("whole"))
+        first = self.run_job(job, *data, *LENGTH[2:], "--steps", "20", "--checkpoint", self.path("a"))
+        before = self.checkpoint_files("a")
+        command = [*data, *LENGTH, "--resume", self.path("a"), "--checkpoint", self.path("b")]
+        with self.start(job, *command) as run:
+            run.wait_for_event("step")
+            run.process.send_signal(signal.SIGTERM)
+            second = run.finish()
+        self.assertEqual(second.code, 75, second.err)
+        self.assertEqual(second.of("start")[0]["resumed_from"], self.latest("a"))
+        stopped = self.latest("b")
+        third = self.run_job(job, *command)
+        self.assertEqual(third.of("start")[0]["resumed_from"], stopped)
+        losses = {**first.loss_texts(), **second.loss_texts(), **third.loss_texts()}
+        self.assertEqual(losses, whole.loss_texts())
+        self.assertFalse(second.loss_texts().keys() & third.loss_texts().keys(), "a step ran twice")
+        self.assertTrue(self.checkpoint_files("a") == before, "what was continued was altered")
+
+    def test_going_back_is_refused(self):
+        job = self.job("mlp", "--batch", "10")
+        flags = [*runs.MLP_DATA, "--checkpoint-every", "10steps", "--checkpoint", self.path("saved")]
+        self.run_job(job, *flags, "--steps", "30")
+        self.run_job(job, *runs.MLP_DATA, "--steps", "5", "--checkpoint", self.path("other"))
+        before = self.checkpoint_files("saved")
+        for start in ("saved/step-000010", "other"):
+            with self.subTest(start):
+                refused = self.run_job(job, *flags, "--steps", "20", "--resume", self.path(start), code=2)
+                self.assertIn(self.path(start), refused.err)
+                self.assertEqual(len(refused.of("failure")), 1)
+                self.assertTrue(self.checkpoint_files("saved") == before, "a whole checkpoint was altered")
+        self.run_job(job, *flags, "--steps", "40", "--resume", self.path("saved", "step-000030"))
 
     def test_incomplete_restore_is_refused(self):
         for name, (model, flags, data) in PLANS.items():

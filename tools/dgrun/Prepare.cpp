@@ -68,6 +68,10 @@ static Status openCheckpoint(const Flags &flags, const plan::Plan &plan, bool is
   auto opened = checkpoint::Checkpoint::open(from);
   if (!opened)
     return opened.status();
+  if (!isInference && !flags.checkpoint.empty())
+    opened = checkpoint::continueIn(flags.checkpoint, std::move(*opened));
+  if (!opened)
+    return opened.status();
   assignment.resume.emplace(std::move(*opened));
   return assignment.resume->check(plan, isInference ? checkpoint::Purpose::inference : checkpoint::Purpose::training);
 }

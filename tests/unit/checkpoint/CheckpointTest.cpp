@@ -8,7 +8,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
+#include <limits>
+#include <sys/stat.h>
+#include <thread>
 
 using namespace dg;
 using namespace dg::checkpoint;
@@ -72,6 +76,12 @@ void writeExample(const plan::Plan &plan, const std::string &directory, const Tr
     ASSERT_TRUE(result) << result.status().message();
     EXPECT_EQ(*result, directory + "/" + nameOfStep(at.step));
   }
+}
+
+ino_t fileNumberOf(const std::string &path) {
+  struct stat status{};
+  EXPECT_EQ(::stat(path.c_str(), &status), 0) << path;
+  return status.st_ino;
 }
 
 void expectRefused(const Status &status, std::initializer_list<std::string> words) {
@@ -210,4 +220,126 @@ TEST(Checkpoint, whatADeadRunLeftIsReplaced) {
   writeExample(makePlan(1, 1, 1), folder.path("ckpt"));
   EXPECT_TRUE(Checkpoint::open(folder.path("ckpt")));
   EXPECT_FALSE(fs::exists(folder.path("ckpt/step-000123.partial")));
+}
+
+TEST(Checkpoint, aDivergedTrainingIsStillTheLatest) {
+  TemporaryFolder folder;
+  TrainingState diverged = state;
+  diverged.step = 124;
+  diverged.lossSum = std::numeric_limits<double>::quiet_NaN();
+  writeExample(makePlan(1, 1, 1), folder.path("ckpt"));
+  writeExample(makePlan(1, 1, 1), folder.path("ckpt"), diverged);
+  EXPECT_EQ(stepsIn(folder.path("ckpt")), (std::vector<int64_t>{123, 124}));
+}
+
+// A kill at any moment, before and after each agreement of the ranks too, leaves a whole checkpoint under the name.
+TEST(Checkpoint, aWholeOneIsReplacedAtOnce) {
+  TemporaryFolder folder;
+  plan::Plan plan = makePlan(1, 2, 1);
+  writeExample(plan, folder.path("ckpt"));
+  ino_t before = fileNumberOf(folder.path("ckpt/step-000123"));
+  std::atomic<bool> isDone = false;
+  int64_t numLooks = 0, numMissing = 0;
+  std::thread watcher([&] {
+    for (; !isDone; ++numLooks)
+      numMissing += !fs::exists(folder.path("ckpt/step-000123/manifest.json"));
+  });
+  writeExample(plan, folder.path("ckpt"));
+  isDone = true;
+  watcher.join();
+  EXPECT_NE(fileNumberOf(folder.path("ckpt/step-000123")), before);
+  EXPECT_EQ(numMissing, 0) << "of " << numLooks;
+  EXPECT_TRUE(Checkpoint::open(folder.path("ckpt")));
+  EXPECT_FALSE(fs::exists(folder.path("ckpt/step-000123.partial")));
+}
+
+TEST(Checkpoint, aFolderThatCannotBeWrittenIsFoundAtOnce) {
+  plan::Plan plan = makePlan(1, 2, 1);
+  SimulatedRanks ranks(plan);
+  for (const auto &result : ranks.write("/proc", state)) { // nobody, not even root, makes a file there
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.status().kind(), ErrorKind::usage);
+    EXPECT_NE(result.status().message().find("--checkpoint /proc: host "), std::string::npos)
+        << result.status().message();
+  }
+}
+
+TEST(Checkpoint, aFolderThatIsNotSharedIsFoundAtOnce) {
+  TemporaryFolder folder;
+  plan::Plan plan = makePlan(1, 2, 1);
+  SimulatedRanks ranks(plan);
+  // Rank 1 is on a host where the folder is another one.
+  ranks.afterAgreement = [&] { fs::remove(folder.path("ckpt/probe.partial")); };
+  for (const auto &result : ranks.write(folder.path("ckpt"), state)) {
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.status().kind(), ErrorKind::usage);
+    for (const std::string &word : {folder.path("ckpt") + ": host ", std::string("all hosts share")})
+      EXPECT_NE(result.status().message().find(word), std::string::npos) << result.status().message();
+  }
+  EXPECT_TRUE(fs::is_empty(folder.path("ckpt")));
+}
+
+namespace {
+
+/// A folder with checkpoints of these steps, of a training that continues `origin`.
+void writeSteps(const std::string &directory, std::initializer_list<int64_t> steps, const std::string &origin = "") {
+  for (int64_t step : steps) {
+    TrainingState at = state;
+    at.step = step;
+    at.origin = origin;
+    writeExample(makePlan(1, 1, 1), directory, at);
+  }
+}
+
+Result<Checkpoint> continueFrom(const std::string &from, const std::string &directory) {
+  auto opened = Checkpoint::open(from);
+  return opened ? continueIn(directory, std::move(*opened)) : Result<Checkpoint>(opened.status());
+}
+
+void expectUsageError(const Status &status, std::initializer_list<std::string> words) {
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.kind(), ErrorKind::usage);
+  for (const std::string &word : words)
+    EXPECT_NE(status.message().find(word), std::string::npos) << status.message();
+}
+
+} // namespace
+
+TEST(ContinueIn, itsOwnFolderGoesOnFromTheLatestOnly) {
+  TemporaryFolder folder;
+  writeSteps(folder.path("ckpt"), {100, 200, 300});
+  auto latest = continueFrom(folder.path("ckpt"), folder.path("ckpt/../ckpt/"));
+  ASSERT_TRUE(latest) << latest.status().message();
+  EXPECT_EQ(latest->state().step, 300);
+  EXPECT_EQ(latest->state().origin, "");
+  for (const char *name : {"ckpt/step-000100", "ckpt/step-000100/"})
+    expectUsageError(continueFrom(folder.path(name), folder.path("ckpt")).status(),
+                     {"step-000100", "up to step 300", "remove those after step 100"});
+  fs::remove_all(folder.path("ckpt/step-000200"));
+  fs::remove_all(folder.path("ckpt/step-000300"));
+  EXPECT_TRUE(continueFrom(folder.path("ckpt/step-000100"), folder.path("ckpt")));
+}
+
+TEST(ContinueIn, aCommandThatIsStartedAgainGoesOnWhereItWas) {
+  TemporaryFolder folder;
+  writeSteps(folder.path("a"), {100});
+  auto first = continueFrom(folder.path("a"), folder.path("b"));
+  ASSERT_TRUE(first) << first.status().message();
+  EXPECT_EQ(first->state().step, 100);
+  EXPECT_EQ(first->state().origin.size(), 32u);
+  writeSteps(folder.path("b"), {150, 200}, first->state().origin);
+  auto again = continueFrom(folder.path("a"), folder.path("b"));
+  ASSERT_TRUE(again) << again.status().message();
+  EXPECT_EQ(again->state().step, 200);
+  EXPECT_EQ(again->state().origin, first->state().origin);
+}
+
+TEST(ContinueIn, anotherTrainingsLaterCheckpointsAreRefused) {
+  TemporaryFolder folder;
+  writeSteps(folder.path("a"), {100});
+  writeSteps(folder.path("b"), {50, 200});
+  expectUsageError(continueFrom(folder.path("a"), folder.path("b")).status(),
+                   {folder.path("b"), "step-000200", "beyond step 100", folder.path("a")});
+  fs::remove_all(folder.path("b/step-000200"));
+  EXPECT_TRUE(continueFrom(folder.path("a"), folder.path("b")));
 }

@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+#include <limits>
+
 using namespace dg;
 using namespace dg::checkpoint;
 
@@ -18,6 +22,39 @@ TEST(Manifest, roundTripIsExact) {
   EXPECT_EQ(read->state, example.state);
   EXPECT_EQ(read->fileBytes, example.fileBytes);
   EXPECT_EQ(read->fileHash, example.fileHash);
+}
+
+// JSON has neither NaN nor infinity; a training that diverged must be continued or looked at all the same.
+TEST(Manifest, everyDoubleSurvives) {
+  using Limits = std::numeric_limits<double>;
+  for (double value : {Limits::quiet_NaN(), -Limits::quiet_NaN(), std::bit_cast<double>(0x7ff800000000beefu),
+                       Limits::infinity(), -Limits::infinity(), -0.0, Limits::denorm_min(), Limits::max()}) {
+    Manifest manifest = example;
+    manifest.state.lossSum = value;
+    auto read = manifestFromJson(toJson(manifest), "manifest.json");
+    ASSERT_TRUE(read) << value << ": " << read.status().message();
+    EXPECT_EQ(std::bit_cast<uint64_t>(read->state.lossSum), std::bit_cast<uint64_t>(value)) << value;
+  }
+}
+
+TEST(Manifest, anOlderOneOfADivergedTrainingIsRead) {
+  const std::string older =
+      R"({"epoch":0,"file":"model.safetensors","file_bytes":4096,"file_xxh3":"00112233445566778899aabbcc)"
+      R"(ddeeff","format":"dg-checkpoint","learning_rate":0.01,"loss_sum":null,"lr_schedule":"constant",)"
+      R"("manifest_xxh3":"eac21e1a5a09027c865fa0259372f7b5","mean_loss":null,"model":"lenet","position":)"
+      R"(64,"rng":"philox4x32-10","samples":300,"seed":3,"shuffle":"whole","step":7,"version":1})";
+  auto read = manifestFromJson(older, "manifest.json");
+  ASSERT_TRUE(read) << read.status().message();
+  EXPECT_TRUE(std::isnan(read->state.lossSum));
+  EXPECT_EQ(read->state.step, 7);
+}
+
+TEST(Manifest, theOriginIsKept) {
+  Manifest manifest = example;
+  manifest.state.origin = "ffeeddccbbaa99887766554433221100";
+  auto read = manifestFromJson(toJson(manifest), "manifest.json");
+  ASSERT_TRUE(read) << read.status().message();
+  EXPECT_EQ(read->state, manifest.state);
 }
 
 TEST(Manifest, everyTruncationIsRefused) {

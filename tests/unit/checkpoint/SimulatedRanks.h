@@ -65,6 +65,8 @@ public:
         for (int64_t other = numRanks; other-- > 0;)
           if (!said[size_t(other)])
             worst = said[size_t(other)];
+        if (rank == 0 && afterAgreement)
+          afterAgreement();
         meet.arrive_and_wait();
         return worst;
       };
@@ -78,6 +80,9 @@ public:
       thread.join();
     return results;
   }
+
+  /// Runs each time that all have agreed, before anyone goes on.
+  std::function<void()> afterAgreement;
 
 private:
   const plan::Plan &plan;
