@@ -3,8 +3,8 @@
 
 #include "runtime/launch/LinkTimes.h"
 
+#include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <sys/wait.h>
 
 namespace dg {
@@ -50,6 +50,7 @@ void Coordinator::handle(size_t member, LaunchMessage event) {
     return lose(member, fmt::format("spoke of rank {}, which is not its own", event.rank));
   switch (event.kind) {
   case Kind::part:
+    numWaiting += ranks[size_t(event.rank)].parts.empty();
     ranks[size_t(event.rank)].parts.push_back(std::move(event.text));
     return;
   case Kind::report:
@@ -94,6 +95,12 @@ void Coordinator::onEnded(LaunchMessage event) {
   rank.lastLines = std::move(event.text);
   if (mode == Mode::stopping)
     return;
+  if (status == unknownWaitStatus) {
+    rank.exitCode = 1;
+    if (!rank.hasReported)
+      failure.add({FailureEvent::Kind::exitCode, event.rank, unknownWaitStatus, ""});
+    return;
+  }
   if (WIFSIGNALED(status)) {
     rank.exitCode = 128 + WTERMSIG(status);
     if (mode == Mode::saving && WTERMSIG(status) == SIGTERM)
@@ -157,27 +164,30 @@ void Coordinator::broadcast(const LaunchMessage &command) {
 
 /// An exchange is complete when every rank has sent its part.
 void Coordinator::answerExchanges() {
-  while (true) {
+  while (numWaiting == ranks.size()) {
     std::vector<std::string> parts;
-    for (RankState &rank : ranks)
-      if (!rank.parts.empty())
-        parts.push_back(rank.parts.front());
-    if (parts.size() != ranks.size())
-      return;
-    for (RankState &rank : ranks)
+    numWaiting = 0;
+    for (RankState &rank : ranks) {
+      parts.push_back(std::move(rank.parts.front()));
       rank.parts.pop_front();
+      numWaiting += !rank.parts.empty();
+    }
     broadcast({.kind = Kind::gathered, .number = int64_t(numExchanges++), .text = packParts(parts)});
   }
 }
 
 /// A rank that ended well while others wait for it in an exchange, which can never end.
 void Coordinator::findDeserter() {
-  if (mode == Mode::stopping || failure.hasAny())
+  if (mode == Mode::stopping || failure.hasAny() || numWaiting == 0)
     return;
-  for (size_t waiting = 0; waiting < ranks.size(); ++waiting)
-    for (size_t rank = 0; rank < ranks.size(); ++rank)
-      if (!ranks[waiting].parts.empty() && ranks[waiting].isAlive && !ranks[rank].isAlive && ranks[rank].parts.empty())
-        return failure.add({FailureEvent::Kind::left, int64_t(rank), 0, fmt::format("rank {}", waiting)});
+  auto find = [&](bool isAlive) {
+    return std::find_if(ranks.begin(), ranks.end(), [&](const RankState &rank) {
+      return rank.isAlive == isAlive && rank.parts.empty() != isAlive;
+    });
+  };
+  auto waiting = find(true), left = find(false);
+  if (waiting != ranks.end() && left != ranks.end())
+    failure.add({FailureEvent::Kind::left, left - ranks.begin(), 0, fmt::format("rank {}", waiting - ranks.begin())});
 }
 
 void Coordinator::lose(size_t index, const std::string &how) {
@@ -192,23 +202,21 @@ void Coordinator::lose(size_t index, const std::string &how) {
     failure.add({FailureEvent::Kind::lost, member.firstRank, 0, fmt::format("{} {}", nameOf(member), how)});
 }
 
-void Coordinator::handleFromLinks() {
-  for (size_t index = 1; index < members.size(); ++index) {
-    NodeLink *link = members[index].link.get();
-    if (!link)
-      continue;
-    bool isConnected = link->flush();
-    isConnected = link->fill() && isConnected;
-    while (members[index].link)
-      if (std::optional<LaunchMessage> event = link->take()) {
-        members[index].heardAt = Clock::now();
-        handle(index, std::move(*event));
-      } else {
-        break;
-      }
-    if (!isConnected)
-      lose(index, fmt::format("is gone: its {} ended or was killed, with the ranks that it had started", options.tool));
-  }
+void Coordinator::handleFromLink(size_t index) {
+  NodeLink *link = members[index].link.get();
+  if (!link)
+    return;
+  bool isConnected = link->flush();
+  isConnected = link->fill() && isConnected;
+  while (members[index].link)
+    if (std::optional<LaunchMessage> event = link->take()) {
+      members[index].heardAt = Clock::now();
+      handle(index, std::move(*event));
+    } else {
+      break;
+    }
+  if (!isConnected)
+    lose(index, fmt::format("is gone: its {} ended or was killed, with the ranks that it had started", options.tool));
 }
 
 void Coordinator::checkLinks(Deadline now) {
@@ -243,16 +251,17 @@ void Coordinator::watchStragglers() {
     if (rank.isAlive && rank.stuckFor().count() > 0)
       return;
     if (rank.isAlive)
-      fmt::print(stderr, "{}: {} goes on\n", options.tool, describeRank(rank));
+      local.say(fmt::format("{} goes on", describeRank(rank)));
     straggler = -1;
   }
   straggler = watch.find(ranks);
   if (straggler < 0)
     return;
   const RankState &rank = ranks[size_t(straggler)];
-  fmt::print(stderr, "{}: {} holds up the others: no progress for {:.1f} s (a step takes {:.3g} s) while {}{}\n",
-             options.tool, describeRank(rank), rank.stuckFor().count(), watch.medianStepSeconds().value_or(0),
-             describeProgress(rank, options), rank.progress.isSuspended ? "; it is suspended (SIGSTOP)" : "");
+  local.say(fmt::format("{} holds up the others: no progress for {:.1f} s (a step takes {:.3g} s) while {}{}",
+                        describeRank(rank), rank.stuckFor().count(), watch.medianStepSeconds().value_or(0),
+                        describeProgress(rank, options),
+                        rank.progress.isSuspended ? "; it is suspended (SIGSTOP)" : ""));
 }
 
 /// When all that is known is that ranks waited in vain, the one that does not move is the cause.
@@ -303,9 +312,8 @@ int Coordinator::run(const RankMain &rankMain) {
     if (member.link)
       foreign.push_back(member.link->descriptor());
   if (Status status = local.fork(rankMain, std::move(foreign)); !status) {
-    fmt::print(stderr, "{}: {}\n", options.tool, status.message());
-    sayEnd(status.exitCode(), status.message());
-    return status.exitCode();
+    local.tellFailure({.text = status.message()});
+    return end(status.exitCode(), status.message());
   }
   auto isEveryoneGone = [this] {
     for (const Member &member : members)
@@ -318,11 +326,11 @@ int Coordinator::run(const RankMain &rankMain) {
     local.addTo(set);
     if (point)
       point->addTo(set);
-    for (const Member &member : members)
-      if (member.link)
-        set.add(member.link->descriptor(), short(POLLIN | (member.link->hasOutput() ? POLLOUT : 0)), [] {});
+    for (size_t index = 1; index < members.size(); ++index)
+      if (const auto &link = members[index].link)
+        set.add(link->descriptor(), short(POLLIN | (link->hasOutput() ? POLLOUT : 0)),
+                [this, index] { handleFromLink(index); });
     set.wait(tickTime);
-    handleFromLinks();
     tick();
   }
   return finish();
@@ -342,38 +350,39 @@ void Coordinator::sayEnd(int code, const std::string &why) {
     }
 }
 
+/// The last turn: the others are told before anyone's slow reader is waited for.
+int Coordinator::end(int code, const std::string &why) {
+  sayEnd(code, why);
+  local.drainOutput(!interrupt);
+  return code;
+}
+
 int Coordinator::finish() {
   const char *others = ranks.size() > 1 ? "all ranks were" : "the rank was";
   if (interrupt) {
     std::string why = fmt::format("interrupted; {} stopped", others);
-    fmt::print(stderr, "{}: {}\n", options.tool, why);
-    sayEnd(128 + interrupt, why);
-    return 128 + interrupt;
+    local.tellFailure({.text = why});
+    return end(128 + interrupt, why);
   }
   if (failure.hasAny()) {
     const FailureEvent &event = failure.event();
-    RankFailure told = {event.rank, ranks[size_t(event.rank)].progress.pid, ranks[size_t(event.rank)].progress.step,
-                        describeFailure(event, ranks, options)};
-    fmt::print(stderr, "{}: {}\n", options.tool, told.text);
-    if (options.onFailure)
-      options.onFailure(told);
-    sayEnd(failure.exitCode(), describeCause(event, ranks, options));
-    return failure.exitCode();
+    const RankProgress &last = ranks[size_t(event.rank)].progress;
+    local.tellFailure({event.rank, last.pid, last.step, describeFailure(event, ranks, options)});
+    return end(failure.exitCode(), describeCause(event, ranks, options));
   }
   int code = 0; // finished after all, unless someone says otherwise
   std::string why;
   if (isSaveOverdue) {
     why = fmt::format("SIGTERM came, and not every rank had left {} s later; {} killed",
                       options.saveTime.count() / 1000, others);
-    fmt::print(stderr, "{}: {}\n", options.tool, why);
+    local.tellFailure({.text = why});
     code = exitTerminated;
   } else if (mode != Mode::running) {
     for (const RankState &rank : ranks)
       if (rank.exitCode == exitTerminated || (rank.exitCode == exitStoppedResumable && code == 0))
         code = rank.exitCode;
   }
-  sayEnd(code, why);
-  return code;
+  return end(code, why);
 }
 
 } // namespace dg

@@ -36,7 +36,7 @@ private:
 
   std::string nameOf(const Member &member) const;
   void handle(size_t member, LaunchMessage event);
-  void handleFromLinks();
+  void handleFromLink(size_t member);
   void onReport(const LaunchMessage &event);
   void onEnded(LaunchMessage event);
   void onAsked(int signal);
@@ -54,6 +54,7 @@ private:
   void checkDeadlines(Deadline now);
   void blameStraggler();
   int finish();
+  int end(int code, const std::string &why);
   void sayEnd(int code, const std::string &why);
 
   const LaunchOptions &options;
@@ -67,6 +68,7 @@ private:
   StragglerWatch watch;
   int64_t straggler = -1;    ///< that the user was told of
   uint64_t numExchanges = 0; ///< that have been answered
+  size_t numWaiting = 0;     ///< ranks with a part of an exchange that is not answered
   int interrupt = 0;         ///< SIGINT or SIGHUP, when that ended the job
   bool isSaveOverdue = false;
   Deadline deadline = Deadline::max(); ///< of the mode

@@ -83,6 +83,9 @@ std::string describeCause(const FailureEvent &event, const std::vector<RankState
       text += "; if no one sent it, the host ran out of memory: see dmesg";
     return text;
   case FailureEvent::Kind::exitCode:
+    if (event.number == unknownWaitStatus)
+      return text + fmt::format(" ended while {}; how is not known: something else in {} has waited for it", doing,
+                                options.tool);
     return text + fmt::format(" ended with exit code {} while {}", event.number, doing);
   case FailureEvent::Kind::left:
     return text + fmt::format(" ended while {} waited for it", event.text);

@@ -13,7 +13,7 @@ namespace dg {
 struct FailureEvent {
   enum class Kind {
     signal,   ///< number = signal
-    exitCode, ///< number = code; the rank said nothing
+    exitCode, ///< number = code, or unknownWaitStatus; the rank said nothing
     left,     ///< ended with 0 while others waited for it
     own,      ///< the rank's own report; number = exit code
     lost,     ///< its launcher is gone or silent; text says so

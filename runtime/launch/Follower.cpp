@@ -3,7 +3,7 @@
 
 #include "runtime/launch/LinkTimes.h"
 
-#include <cstdio>
+#include <csignal>
 
 namespace dg {
 
@@ -39,8 +39,14 @@ void Follower::handleFromLink() {
     else
       local.apply(*command);
   }
-  if (!isConnected && !end)
+  if (end) {
+    link.reset(); // nothing more will come
+    attempt.reset();
+    if (local.isAnyAlive())
+      local.apply({.kind = Kind::stop});
+  } else if (!isConnected) {
     lose(fmt::format("is gone: its {} ended or was killed", options.tool));
+  }
 }
 
 /// Looks whether the way to the coordinator is open although its line is silent.
@@ -83,10 +89,11 @@ int Follower::run(const RankMain &rankMain) {
   heardAt = lastTick = Clock::now();
   Status started = local.fork(rankMain, {link->descriptor()});
   if (!started) {
-    fmt::print(stderr, "{}: {}\n", options.tool, started.message());
+    local.tellFailure({.text = started.message()});
+    local.drainOutput(true);
     return started.exitCode(); // the coordinator sees the line closed
   }
-  while (local.isAnyAlive() || (link && !end)) {
+  while (local.isAnyAlive() || link) {
     PollSet set;
     local.addTo(set);
     if (link)
@@ -101,15 +108,15 @@ int Follower::run(const RankMain &rankMain) {
 }
 
 int Follower::finish() {
-  if (!end) {
-    fmt::print(stderr, "{}: the coordinator (node 0, {}) {}; the ranks of this node were stopped\n", options.tool,
-               place.name, loss);
-    return 1;
-  }
+  if (!end)
+    local.tellFailure({.text = fmt::format("the coordinator (node 0, {}) {}; the ranks of this node were stopped",
+                                           place.name, loss)});
   // Where all nodes share one output, node 0 has said it already.
-  if (!end->text.empty() && !options.isOutputShared)
-    fmt::print(stderr, "{}: {}\n", options.tool, end->text);
-  return int(end->number);
+  else if (!end->text.empty() && !options.isOutputShared)
+    local.tellFailure({.text = end->text});
+  int code = end ? int(end->number) : 1;
+  local.drainOutput(code != 128 + SIGINT && code != 128 + SIGHUP);
+  return code;
 }
 
 } // namespace dg

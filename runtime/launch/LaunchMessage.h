@@ -15,13 +15,13 @@ struct LaunchMessage {
     join,     ///< text: a JoinRequest
     part,     ///< a rank's part of its next exchange; text: the bytes
     report,   ///< a rank's failure in its own words; number: exit code, or exit code + 256 if it only blames others
-    ended,    ///< a rank is gone; number: wait status; text: its last lines of output
+    ended,    ///< a rank is gone; number: wait status, or unknownWaitStatus; text: its last lines of output
     asked,    ///< number: the signal that asked this launcher, or one of its ranks, to end the job
     entered,  ///< after save; number: the largest step that a rank here has begun
     progress, ///< text: RankProgress of every rank here
     gone,     ///< no rank is left here; text: as progress, for the last time
     // Commands, from it.
-    assign,   ///< text: an Assignment
+    assign,   ///< text: a RankPlacement
     refuse,   ///< this launcher cannot take part; text: why; number: exit code
     gathered, ///< everyone's parts of exchange `number`; text: packParts
     save,     ///< ranks shall stop at one step and save
@@ -35,6 +35,9 @@ struct LaunchMessage {
   int64_t number = 0;
   std::string text = {};
 };
+
+/// The number of `ended` when nobody can say how the rank ended.
+inline constexpr int unknownWaitStatus = -1;
 
 /// What a rank was last seen doing: a copy of its ProgressLine.
 struct RankProgress {

@@ -15,7 +15,7 @@ namespace dg {
 /// rank with 1.
 using RankMain = std::function<int(RankContext &)>;
 
-/// The failure that ended a launch.
+/// The failure that ended a launch; rank -1: no rank's, as Ctrl-C.
 struct RankFailure {
   int64_t rank = -1;
   int64_t pid = 0;
@@ -28,7 +28,8 @@ struct LaunchOptions {
   int64_t numRanks = 1;
   /// "'fc1/matmul' (mlp.mlir:4:8)" for a plan task id; called in the launcher after a failure.
   std::function<std::string(uint32_t task)> describeTask = nullptr;
-  /// Called once with the failure, after it was printed on stderr (for --json).
+  /// Called once with the failure, after it was printed on stderr (for --json), whenever the exit code is neither 0 nor
+  /// that of ranks which left as SIGTERM asked them to.
   std::function<void(const RankFailure &)> onFailure = nullptr;
   /// All launchers of the job print to one place (srun, mpirun): then only node 0 tells why the job ended.
   bool isOutputShared = false;
@@ -37,6 +38,9 @@ struct LaunchOptions {
   /// After SIGTERM: how long ranks may take to save and go before SIGKILL.
   std::chrono::milliseconds saveTime{25000};
 };
+
+/// Tells a failure from before the ranks were forked, on stderr and to onFailure, and returns its exit code.
+int endBeforeRanks(const LaunchOptions &options, const Status &status);
 
 /// Runs `rankMain` in numRanks processes and returns the exit code of the whole: 0 when all ranks returned 0; the code
 /// of the failure (1, or 2 and 65 where the rank said so) with the other ranks stopped; 130 after Ctrl-C; 75 when

@@ -31,7 +31,6 @@ struct LocalRanks::Child {
   std::unique_ptr<ControlSocket> socket; ///< null once the rank has closed it
   LineHistory history;
   std::unique_ptr<OutputRelay> output, error;
-  uint64_t numExchanges = 0; ///< that have been answered
   RankProgress last;
 };
 
@@ -59,9 +58,14 @@ LocalRanks::~LocalRanks() {
     if (child.pidDescriptor >= 0)
       close(child.pidDescriptor);
   }
+  restoreSignals();
+}
+
+void LocalRanks::restoreSignals() {
   if (signals < 0)
     return;
-  close(signals);
+  close(std::exchange(signals, -1));
+  sigaction(SIGCHLD, &oldChildAction, nullptr);
   timespec now = {};
   sigset_t handled = handledSignals();
   while (sigtimedwait(&handled, nullptr, &now) > 0) // it would end the launcher a moment before it returns
@@ -80,6 +84,13 @@ Status LocalRanks::fork(const RankMain &rankMain, std::vector<int> foreign) {
   signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals < 0)
     return systemError("watch for signals");
+  // Who has started this process may have left SIGCHLD ignored; then a rank's end could not be asked for.
+  sigaction(SIGCHLD, nullptr, &oldChildAction);
+  if (oldChildAction.sa_handler == SIG_IGN || (oldChildAction.sa_flags & SA_NOCLDWAIT)) {
+    struct sigaction action = {};
+    action.sa_handler = SIG_DFL;
+    sigaction(SIGCHLD, &action, nullptr);
+  }
   std::fflush(nullptr); // or the children would write it again
   pid_t self = getpid();
   foreign.push_back(signals);
@@ -91,13 +102,14 @@ Status LocalRanks::fork(const RankMain &rankMain, std::vector<int> foreign) {
     child.socket = std::make_unique<ControlSocket>(sockets[0]);
     foreign.push_back(sockets[0]);
     // Rank 0 keeps the tool's stdout, so that --json stays clean, and a terminal, so that progress bars work.
-    auto makeRelay = [&](int target, std::unique_ptr<OutputRelay> &relay) {
+    auto makeRelay = [&](OutputQueue &target, std::unique_ptr<OutputRelay> &relay, int &writeEnd) {
       int pipes[2];
       if (pipe2(pipes, O_CLOEXEC) != 0)
-        return -1;
+        return systemError("make a pipe for the output of a rank");
       relay = std::make_unique<OutputRelay>(pipes[0], target, fmt::format("[{}] ", rank), child.history);
       foreign.push_back(pipes[0]);
-      return pipes[1];
+      writeEnd = pipes[1];
+      return Status::ok();
     };
     bool keepsOutput = rank == 0;
     bool keepsError = rank == 0 && (placement.numRanks == 1 || isatty(STDERR_FILENO));
@@ -107,10 +119,18 @@ Status LocalRanks::fork(const RankMain &rankMain, std::vector<int> foreign) {
     process.placement = &placement;
     process.launcher = self;
     process.socket = sockets[1];
-    if (!keepsOutput)
-      process.output = makeRelay(STDOUT_FILENO, child.output);
-    if (!keepsError)
-      process.error = makeRelay(STDERR_FILENO, child.error);
+    auto closeOurs = [&] {
+      for (int descriptor : {process.socket, process.output, process.error})
+        if (descriptor >= 0)
+          close(descriptor);
+    };
+    Status made = keepsOutput ? Status::ok() : makeRelay(output, child.output, process.output);
+    if (made && !keepsError)
+      made = makeRelay(error, child.error, process.error);
+    if (!made) {
+      closeOurs();
+      return made;
+    }
     process.signalMask = oldMask;
     process.board = board.get();
     process.foreign = foreign;
@@ -118,9 +138,7 @@ Status LocalRanks::fork(const RankMain &rankMain, std::vector<int> foreign) {
     if (child.pid == 0)
       runRankProcess(process, rankMain);
     int forkError = errno;
-    for (int descriptor : {sockets[1], process.output, process.error})
-      if (descriptor >= 0)
-        close(descriptor);
+    closeOurs();
     errno = forkError;
     if (child.pid < 0)
       return systemError("fork a rank");
@@ -150,12 +168,15 @@ void LocalRanks::signalAll(int number, int64_t except) {
 
 void LocalRanks::addTo(PollSet &set) {
   set.add(signals, POLLIN, [this] { onSignals(); });
+  for (OutputQueue *queue : {&output, &error})
+    if (queue->hasOutput())
+      set.add(queue->descriptor(), POLLOUT, [queue] { queue->flush(); });
   for (Child &child : children) {
     if (child.socket)
       set.add(child.socket->descriptor(), short(POLLIN | (child.socket->hasOutput() ? POLLOUT : 0)),
               [this, &child] { onSocket(child); });
     for (std::unique_ptr<OutputRelay> *relay : {&child.output, &child.error})
-      if (*relay)
+      if (*relay && !(*relay)->isHeldUp())
         set.add((*relay)->descriptor(), POLLIN, [relay] {
           if (*relay && !(*relay)->move())
             relay->reset();
@@ -197,13 +218,16 @@ void LocalRanks::onDeath(Child &child) {
     return;
   onSocket(child); // its last words, and then its death
   int status = 0;
-  if (waitpid(child.pid, &status, 0) != child.pid)
-    return;
+  pid_t got;
+  while ((got = waitpid(child.pid, &status, 0)) < 0 && errno == EINTR)
+    ;
+  if (got != child.pid)
+    status = unknownWaitStatus; // someone else in this process has asked for it before
   child.isAlive = false;
-  isForced = isForced || WIFSIGNALED(status);
+  isForced = isForced || status == unknownWaitStatus || WIFSIGNALED(status);
   for (std::unique_ptr<OutputRelay> *relay : {&child.output, &child.error})
     if (*relay)
-      (*relay)->move();
+      (*relay)->moveRest();
   sink({.kind = Kind::ended, .rank = rankOf(child), .number = status, .text = child.history.text()});
 }
 
@@ -275,8 +299,7 @@ void LocalRanks::tick() {
 void LocalRanks::giveUp() {
   for (Child &child : children)
     if (std::exchange(child.isAlive, false)) {
-      fmt::print(stderr, "{}: pid {} does not end although it was killed; it hangs in the kernel\n", options.tool,
-                 child.pid);
+      say(fmt::format("pid {} does not end although it was killed; it hangs in the kernel", child.pid));
       sink({.kind = Kind::ended, .rank = rankOf(child), .number = SIGKILL});
     }
 }
@@ -285,13 +308,31 @@ void LocalRanks::finish() {
   for (Child &child : children) { // what they wrote just before they ended
     for (std::unique_ptr<OutputRelay> *relay : {&child.output, &child.error})
       if (*relay)
-        (*relay)->move();
+        (*relay)->moveRest();
     child.output.reset();
     child.error.reset();
   }
   if (isForced)
     removeOrphanSegments(started);
   sink({.kind = Kind::gone, .text = packProgress(progress())});
+}
+
+void LocalRanks::say(const std::string &text) { error.add(fmt::format("{}: {}\n", options.tool, text)); }
+
+void LocalRanks::tellFailure(const RankFailure &failure) {
+  say(failure.text);
+  if (options.onFailure)
+    options.onFailure(failure);
+}
+
+void LocalRanks::drainOutput(bool isPatient) {
+  restoreSignals(); // Ctrl-C ends the wait, and with it the launcher
+  constexpr std::chrono::milliseconds day{86'400'000}, second{1000};
+  size_t lost = output.drain(isPatient ? day : second) + error.drain(isPatient ? day : second);
+  if (lost > 0) {
+    say(fmt::format("nobody read the last {} bytes that ranks had printed; they are lost", lost));
+    error.drain(std::chrono::milliseconds(0));
+  }
 }
 
 /// T (stopped by a signal) or t (by a debugger).

@@ -12,6 +12,7 @@
 
 #include <csignal>
 #include <ctime>
+#include <unistd.h>
 
 namespace dg {
 
@@ -35,6 +36,14 @@ public:
   bool isAnyAlive() const;
   std::vector<RankProgress> progress();
 
+  /// The launcher's own words, on stderr, in order with what ranks said; never blocks.
+  void say(const std::string &text);
+  /// The one way to tell a failure once ranks were forked: on stderr, and to options.onFailure.
+  void tellFailure(const RankFailure &failure);
+  /// The last call: signals act again as they did before fork(), and what was said is waited for until it is read: a
+  /// day, or a second unless `isPatient`. What is lost is told.
+  void drainOutput(bool isPatient);
+
 private:
   struct Child;
   void onSignals();
@@ -46,14 +55,17 @@ private:
   void killAll();
   void giveUp();
   void finish();
+  void restoreSignals();
   int64_t rankOf(const Child &child) const;
 
   const LaunchOptions &options;
   const RankPlacement placement;
   const Sink sink;
+  OutputQueue output{STDOUT_FILENO}, error{STDERR_FILENO}; ///< outlive the children's relays
   std::vector<Child> children;
   std::unique_ptr<SharedBoard> board;
   sigset_t oldMask = {};
+  struct sigaction oldChildAction = {};
   int signals = -1;
   timespec started = {};
   bool isForced = false; ///< someone was killed by a signal

@@ -231,10 +231,7 @@ static Status join(const NodeOptions &nodes, std::unique_ptr<NodeLink> &link, Ra
 }
 
 int launchNode(const LaunchOptions &options, NodeOptions nodes, const RankMain &rankMain) {
-  auto fail = [&](const Status &status) {
-    fmt::print(stderr, "{}: {}\n", options.tool, status.message());
-    return status.exitCode();
-  };
+  auto fail = [&](const Status &status) { return endBeforeRanks(options, status); };
   if (nodes.node == 0) {
     Gathering gathering(options, nodes);
     if (Status status = gathering.gather(); !status) {
@@ -254,11 +251,18 @@ int launchNode(const LaunchOptions &options, NodeOptions nodes, const RankMain &
   return follower.run(rankMain);
 }
 
+int endBeforeRanks(const LaunchOptions &options, const Status &status) {
+  fmt::print(stderr, "{}: {}\n", options.tool, status.message());
+  if (options.onFailure)
+    options.onFailure({.text = status.message()});
+  return status.exitCode();
+}
+
 int launchLocal(const LaunchOptions &options, const RankMain &rankMain) {
   if (options.numRanks < 1) {
-    fmt::print(stderr, "{}: found {} ranks, expected at least 1; give -n a positive number\n", options.tool,
-               options.numRanks);
-    return 2;
+    return endBeforeRanks(options, Status::error(ErrorKind::usage,
+                                                 "found {} ranks, expected at least 1; give -n a positive number",
+                                                 options.numRanks));
   }
   RankPlacement placement;
   placement.numLocal = placement.numRanks = options.numRanks;

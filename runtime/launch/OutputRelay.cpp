@@ -2,9 +2,9 @@
 // Line buffering between a pipe and the launcher's own output.
 #include "runtime/launch/OutputRelay.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
-#include <poll.h>
 #include <unistd.h>
 
 namespace dg {
@@ -12,21 +12,6 @@ namespace {
 
 constexpr size_t longestLine = 65536;
 constexpr size_t keptLines = 20, keptBytesOfLine = 500;
-
-/// Waits for a slow reader; gives up when there is none.
-void writeAll(int target, const std::string &text) {
-  for (size_t at = 0; at < text.size();) {
-    ssize_t written = write(target, text.data() + at, text.size() - at);
-    if (written >= 0) {
-      at += size_t(written);
-    } else if (errno == EAGAIN) {
-      pollfd entry = {target, POLLOUT, 0};
-      poll(&entry, 1, 1000);
-    } else if (errno != EINTR) {
-      return;
-    }
-  }
-}
 
 } // namespace
 
@@ -47,7 +32,7 @@ std::string LineHistory::text() const {
   return text;
 }
 
-OutputRelay::OutputRelay(int source, int target, std::string prefix, LineHistory &history)
+OutputRelay::OutputRelay(int source, OutputQueue &target, std::string prefix, LineHistory &history)
     : source(source), target(target), prefix(std::move(prefix)), history(history) {
   fcntl(source, F_SETFL, fcntl(source, F_GETFL) | O_NONBLOCK);
 }
@@ -57,10 +42,10 @@ OutputRelay::~OutputRelay() {
   close(source);
 }
 
-bool OutputRelay::move() {
+bool OutputRelay::move(size_t mostBytes) {
   char bytes[16384];
-  while (true) {
-    ssize_t got = read(source, bytes, sizeof bytes);
+  while (mostBytes > 0) {
+    ssize_t got = read(source, bytes, std::min(sizeof bytes, mostBytes));
     if (got < 0 && errno == EINTR)
       continue;
     if (got < 0)
@@ -69,23 +54,28 @@ bool OutputRelay::move() {
       pass(pending.size());
       return false;
     }
+    mostBytes -= size_t(got);
     pending.append(bytes, size_t(got));
-    for (size_t end; (end = pending.find('\n')) != std::string::npos;)
-      pass(end + 1);
-    if (pending.size() > longestLine)
-      pass(pending.size());
+    size_t whole = pending.rfind('\n') + 1; // npos + 1 is 0
+    pass(pending.size() - whole > longestLine ? pending.size() : whole);
   }
+  return true;
 }
 
+/// Passes on the beginning of what is pending, as lines.
 void OutputRelay::pass(size_t bytes) {
-  if (bytes == 0)
-    return;
-  std::string line = prefix + pending.substr(0, bytes);
-  if (line.back() != '\n')
-    line += '\n';
-  writeAll(target, line);
-  history.add(pending.substr(0, bytes));
+  std::string lines;
+  for (size_t at = 0, end; at < bytes; at = end) {
+    end = std::min(pending.find('\n', at), bytes - 1) + 1;
+    std::string_view line = std::string_view(pending).substr(at, end - at);
+    lines.append(prefix).append(line);
+    if (line.back() != '\n')
+      lines += '\n';
+    history.add(std::string(line));
+  }
   pending.erase(0, bytes);
+  if (!lines.empty())
+    target.add(lines);
 }
 
 } // namespace dg

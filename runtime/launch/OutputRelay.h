@@ -2,6 +2,8 @@
 // Passes a rank's output on, line by line, with the rank in front, so that lines of different ranks do not mix.
 #pragma once
 
+#include "runtime/launch/OutputQueue.h"
+
 #include <deque>
 #include <string>
 
@@ -18,22 +20,27 @@ private:
   std::deque<std::string> lines;
 };
 
-/// Reads one pipe and writes whole lines to a descriptor of the launcher.
+/// Reads one pipe and passes whole lines on.
 class OutputRelay {
 public:
-  /// Takes `source` and makes it non-blocking; does not own `target`; `history` outlives it.
-  OutputRelay(int source, int target, std::string prefix, LineHistory &history);
+  /// Takes `source` and makes it non-blocking; `target` and `history` outlive it.
+  OutputRelay(int source, OutputQueue &target, std::string prefix, LineHistory &history);
   OutputRelay(const OutputRelay &) = delete;
   ~OutputRelay();
 
   int descriptor() const { return source; }
-  /// Moves what is there now. False at the end of the output, when a last line without its newline has been passed on
-  /// too.
-  bool move();
+  /// Whether the rank should wait until its lines have been read. It does when its pipe is full.
+  bool isHeldUp() const { return target.isFull(); }
+  /// Moves what is there now, so much at most that a rank which prints without end does not hold up the launcher. False
+  /// at the end of the output, when a last line without its newline has been passed on too.
+  bool move(size_t mostBytes = 65536);
+  /// For a rank that has ended: all that its pipe holds, unless a process that it has left there goes on printing.
+  bool moveRest() { return move(size_t(1) << 20); }
 
 private:
   void pass(size_t bytes);
-  int source, target;
+  int source;
+  OutputQueue &target;
   std::string prefix, pending;
   LineHistory &history;
 };

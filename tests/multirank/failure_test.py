@@ -65,6 +65,8 @@ class FailureTest(runs.JobTest):
                     self.check_nothing_stays(run)
                     self.assertEqual(finished.code, 130, finished.err)
                     self.assertNotIn("was killed", finished.err)
+                    told = [(failure["rank"], "dgrun: " + failure["message"]) for failure in finished.of("failure")]
+                    self.assertEqual(told, [(-1, finished.err.strip())])
 
 
 if __name__ == "__main__":

@@ -133,10 +133,8 @@ int launch(Where where, const Flags &flags, LaunchOptions options, const std::st
     met = addresses.status();
     nodes.coordinator.greeting.node = uint32_t(where.node);
   }
-  if (!met) {
-    fmt::print(stderr, "dgrun: {}\n", met.message());
-    return met.exitCode();
-  }
+  if (!met)
+    return endBeforeRanks(options, met);
   return launchNode(options, std::move(nodes), rankMain);
 }
 

@@ -12,6 +12,7 @@
 #include <random>
 #include <sched.h>
 #include <stdexcept>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace dg;
@@ -107,6 +108,24 @@ TEST(Failure, exitCodeOfASilentRankIsTold) {
                 ": stopped by dgrun while starting\n  " + hostAndPid(launch, 1) + ": stopped by dgrun while starting\n",
             launch.errors);
   EXPECT_TRUE(launch.areRanksGone(3));
+}
+
+// A library in the launcher that waits for any child takes a rank's end away.
+TEST(Failure, rankWhoseEndIsNotKnownHasFailed) {
+  LauncherProcess launch;
+  launch.prepare = [] {
+    std::signal(SIGCHLD, [](int) {
+      while (waitpid(-1, nullptr, WNOHANG) > 0)
+        ;
+    });
+  };
+  // The launcher answers, so it is in its loop.
+  launch.start({.numRanks = 1},
+               [](RankContext &context) { return context.barrier(deadlineIn(seconds(10))).exitCode(); });
+  EXPECT_EQ(1, launch.finish());
+  EXPECT_EQ("dgrun: " + hostAndPid(launch, 0) +
+                " ended while starting; how is not known: something else in dgrun has waited for it\n",
+            launch.errors);
 }
 
 TEST(Failure, reportOfTheRankIsTold) {

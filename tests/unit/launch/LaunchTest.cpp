@@ -7,8 +7,11 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 using namespace dg;
 using namespace dg::test;
@@ -132,10 +135,52 @@ TEST(Launch, twoLaunchesSideBySideDoNotMeet) {
   EXPECT_EQ(std::set<std::string>(), newSharedMemory(before));
 }
 
+// Who starts dgrun may ignore SIGCHLD, which survives exec and takes the ends of children away.
+TEST(Launch, ignoredChildSignalIsNoHindrance) {
+  LauncherProcess launch;
+  launch.prepare = [] { std::signal(SIGCHLD, SIG_IGN); };
+  launch.start({.numRanks = 2}, [](RankContext &) { return 0; });
+  EXPECT_EQ(0, launch.finish()) << launch.errors;
+  LauncherProcess failing;
+  failing.prepare = launch.prepare;
+  failing.start({.numRanks = 2}, [](RankContext &context) { return context.rank() == 1 ? 3 : 0; });
+  EXPECT_EQ(1, failing.finish());
+  EXPECT_TRUE(has(failing.errors, "ended with exit code 3")) << failing.errors;
+}
+
+// However few descriptors there are, a launch either relays what its ranks print or says what it could not make.
+TEST(Launch, tooFewDescriptorsAreTold) {
+  int numFailed = 0, numGood = 0;
+  for (rlim_t extra = 0; extra < 16; ++extra) {
+    LauncherProcess launch;
+    launch.prepare = [extra] {
+      int next = dup(STDIN_FILENO); // the lowest that is free
+      close(next);
+      rlimit limit = {rlim_t(next) + extra, rlim_t(next) + extra};
+      setrlimit(RLIMIT_NOFILE, &limit);
+    };
+    launch.start({.numRanks = 2}, [](RankContext &context) {
+      if (context.rank() == 1)
+        std::printf("hello\n");
+      return 0;
+    });
+    int code = launch.finish();
+    (code == 0 ? numGood : numFailed) += 1;
+    EXPECT_EQ(code == 0 ? "[1] hello\n" : "", launch.output) << extra;
+    if (code != 0)
+      EXPECT_TRUE(has(launch.errors, "dgrun: cannot ")) << launch.errors;
+  }
+  EXPECT_GT(numFailed, 0);
+  EXPECT_GT(numGood, 0);
+}
+
 TEST(Launch, noRanksIsAUsageError) {
   LauncherProcess launch;
-  launch.start({.numRanks = 0}, [](RankContext &) { return 0; });
+  LaunchOptions options = {.numRanks = 0};
+  options.onFailure = [](const RankFailure &failure) { std::printf("failure of %d\n", int(failure.rank)); };
+  launch.start(options, [](RankContext &) { return 0; });
   EXPECT_EQ(2, launch.finish());
+  EXPECT_EQ("failure of -1\n", launch.output);
   EXPECT_EQ("dgrun: found 0 ranks, expected at least 1; give -n a positive number\n", launch.errors);
 }
 

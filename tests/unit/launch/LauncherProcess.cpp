@@ -59,6 +59,8 @@ void LauncherProcess::start(LaunchOptions options, const RankMain &rankMain) {
     return;
   dup2(outputFile, STDOUT_FILENO);
   dup2(errorFile, STDERR_FILENO);
+  if (prepare)
+    prepare();
   int code = launchLocal(options, [&](RankContext &context) {
     memory->pids[context.rank()] = getpid();
     // A rank that fails at once must not stop another that has not said who it is.

@@ -5,6 +5,7 @@
 #include "runtime/launch/LocalLauncher.h"
 
 #include <atomic>
+#include <functional>
 #include <set>
 #include <string>
 #include <sys/types.h>
@@ -35,6 +36,8 @@ public:
   /// Whether every rank is gone (waits 10 s at most for the kernel).
   bool areRanksGone(int64_t numRanks);
 
+  /// Runs in the launcher's process before the launch.
+  std::function<void()> prepare;
   Shared &shared() { return *memory; }
   std::string output, errors;
 

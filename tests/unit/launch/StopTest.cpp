@@ -3,12 +3,15 @@
 // the design, and that no process or shared memory stays.
 #include "tests/unit/launch/LauncherProcess.h"
 
+#include "runtime/launch/NodeLauncher.h"
 #include "runtime/transport/UcxTransport.h"
 
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <fcntl.h>
 #include <sched.h>
+#include <unistd.h>
 
 using namespace dg;
 using namespace dg::test;
@@ -49,10 +52,16 @@ RankMain trainUntilAsked(Shared &shared) {
   };
 }
 
+void printFailure(const RankFailure &failure) {
+  std::printf("failure of %d: %s\n", int(failure.rank), failure.text.c_str());
+}
+
 TEST(Stop, controlCStopsAllRanks) {
   auto before = sharedMemoryNames();
   LauncherProcess launch;
-  launch.start({.numRanks = 3}, connectAndPoll(launch.shared()));
+  LaunchOptions options = {.numRanks = 3};
+  options.onFailure = printFailure;
+  launch.start(options, connectAndPoll(launch.shared()));
   ASSERT_TRUE(launch.awaitReady(3));
   auto start = std::chrono::steady_clock::now();
   for (int rank = 0; rank < 3; ++rank)
@@ -61,6 +70,7 @@ TEST(Stop, controlCStopsAllRanks) {
   EXPECT_EQ(130, launch.finish());
   EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(10));
   EXPECT_EQ("dgrun: interrupted; all ranks were stopped\n", launch.errors);
+  EXPECT_EQ("failure of -1: interrupted; all ranks were stopped\n", launch.output);
   EXPECT_TRUE(launch.areRanksGone(3));
   EXPECT_EQ(std::set<std::string>(), newSharedMemory(before));
 }
@@ -91,11 +101,13 @@ TEST(Stop, rankThatDoesNotSaveInTimeIsKilled) {
   LauncherProcess launch;
   LaunchOptions options = {.numRanks = 2};
   options.saveTime = std::chrono::milliseconds(1000);
+  options.onFailure = printFailure;
   launch.start(options, connectAndPoll(launch.shared()));
   ASSERT_TRUE(launch.awaitReady(2));
   launch.send(SIGTERM);
   EXPECT_EQ(143, launch.finish());
   EXPECT_EQ("dgrun: SIGTERM came, and not every rank had left 1 s later; all ranks were killed\n", launch.errors);
+  EXPECT_EQ(0u, launch.output.find("failure of -1: SIGTERM came")) << launch.output;
   EXPECT_TRUE(launch.areRanksGone(2));
 }
 
@@ -142,6 +154,138 @@ TEST(Stop, deathOfTheLauncherTakesTheRanksAlong) {
   EXPECT_EQ(1000 + SIGKILL, launch.finish());
   EXPECT_TRUE(launch.areRanksGone(3));
   EXPECT_EQ(std::set<std::string>(), newSharedMemory(before));
+}
+
+// A terminal that was stopped with Ctrl-S, or a pager that nobody moves on, does not hold up the launcher.
+TEST(Stop, controlCEndsALaunchWhoseOutputNobodyReads) {
+  int pipes[2];
+  ASSERT_EQ(0, pipe2(pipes, O_CLOEXEC));
+  LauncherProcess launch;
+  Shared &shared = launch.shared();
+  launch.prepare = [&] { dup2(pipes[1], STDOUT_FILENO); };
+  launch.start({.numRanks = 3}, [&](RankContext &context) {
+    if (context.rank() == 0) {
+      LauncherProcess::ready(shared);
+      hang();
+    }
+    for (uint64_t line = 0;; ++line) {
+      shared.values[context.rank()] = line;
+      std::printf("a line that is printed again and again, faster than anyone would read it\n");
+    }
+    return 0;
+  });
+  ASSERT_TRUE(launch.awaitReady(1));
+  // The pipes on the way and the launcher's queue are full: the ranks wait now.
+  Deadline limit = deadlineIn(seconds(20));
+  for (uint64_t last = 0, now; std::chrono::steady_clock::now() < limit; last = now) {
+    usleep(200'000);
+    if (now = shared.values[1] + shared.values[2]; now == last && now > 0)
+      break;
+  }
+  EXPECT_EQ(0, fcntl(pipes[1], F_GETFL) & O_NONBLOCK) << "the open file is shared with whoever started dgrun";
+  auto start = std::chrono::steady_clock::now();
+  launch.send(SIGINT);
+  EXPECT_EQ(130, launch.finish());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(10));
+  EXPECT_EQ(0u, launch.errors.find("dgrun: interrupted; all ranks were stopped\ndgrun: nobody read the last "))
+      << launch.errors;
+  EXPECT_TRUE(launch.areRanksGone(3));
+  close(pipes[0]);
+  close(pipes[1]);
+}
+
+// A rank that prints faster than it is relayed does not keep the launcher from everything else, and loses nothing.
+TEST(Stop, endlessOutputIsRelayedWhole) {
+  int pipes[2];
+  ASSERT_EQ(0, pipe2(pipes, O_CLOEXEC));
+  LauncherProcess launch;
+  launch.prepare = [&] {
+    dup2(pipes[1], STDOUT_FILENO);
+    close(pipes[1]);
+  };
+  constexpr int numLines = 200'000;
+  launch.start({.numRanks = 2}, [](RankContext &context) {
+    for (int line = 0; context.rank() == 1 && line < numLines; ++line)
+      std::printf("%d\n", line);
+    return 0;
+  });
+  close(pipes[1]);
+  FILE *reader = fdopen(pipes[0], "r");
+  int line = 0, next = 0;
+  while (std::fscanf(reader, "[1] %d\n", &next) == 1 && next == line)
+    ++line;
+  std::fclose(reader);
+  EXPECT_EQ(numLines, line);
+  EXPECT_EQ(0, launch.finish()) << launch.errors;
+}
+
+/// A coordinator that says what the test tells it to, and a real launcher that follows it with a rank that hangs.
+class Following : public testing::Test {
+protected:
+  void SetUp() override {
+    const std::string secret = "0123456789abcdef";
+    point = std::move(*RendezvousPoint::listen("127.0.0.1", secret));
+    auto addresses = *resolveEndpoint(point->endpoint());
+    launch.prepare = [=, this] {
+      NodeOptions nodes;
+      nodes.numNodes = 2, nodes.node = 1;
+      nodes.coordinator.addresses = addresses;
+      nodes.coordinator.secret = secret;
+      nodes.coordinator.name = "test";
+      nodes.coordinator.greeting.node = 1;
+      LaunchOptions options = {.numRanks = 2};
+      options.onFailure = printFailure;
+      int code = launchNode(options, std::move(nodes), [this](RankContext &) {
+        LauncherProcess::ready(launch.shared());
+        hang();
+        return 0;
+      });
+      std::fflush(nullptr);
+      _exit(code);
+    };
+    launch.start({}, nullptr);
+    Deadline limit = deadlineIn(seconds(20));
+    std::optional<LaunchMessage> join;
+    while (!join && std::chrono::steady_clock::now() < limit) {
+      PollSet set;
+      point->addTo(set);
+      set.wait(std::chrono::milliseconds(10));
+      for (Arrival &arrival : point->takeArrivals())
+        link = std::move(arrival.link);
+      if (link && link->fill())
+        join = link->take();
+    }
+    ASSERT_TRUE(join);
+    RankPlacement placement;
+    placement.firstRank = 1, placement.numRanks = 2;
+    link->queue({.kind = LaunchMessage::Kind::assign, .text = packPlacement(placement)});
+    ASSERT_TRUE(link->flush());
+    ASSERT_TRUE(launch.awaitReady(1));
+  }
+
+  LauncherProcess launch;
+  std::unique_ptr<RendezvousPoint> point;
+  std::unique_ptr<NodeLink> link;
+};
+
+TEST_F(Following, endOfTheJobEndsTheRanksAtOnce) {
+  auto start = std::chrono::steady_clock::now();
+  link->queue({.kind = LaunchMessage::Kind::end, .number = 65, .text = "it is over"});
+  ASSERT_TRUE(link->flush());
+  link.reset();
+  EXPECT_EQ(65, launch.finish());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(10));
+  EXPECT_EQ("dgrun: it is over\n", launch.errors);
+  EXPECT_EQ("failure of -1: it is over\n", launch.output);
+}
+
+TEST_F(Following, lostCoordinatorIsAFailure) {
+  link.reset();
+  EXPECT_EQ(1, launch.finish());
+  EXPECT_EQ(
+      "failure of -1: the coordinator (node 0, test) is gone: its dgrun ended or was killed; the ranks of this node "
+      "were stopped\n",
+      launch.output);
 }
 
 } // namespace
