@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/executor/ObjectLibrary.h"
 
+#include "runtime/support/FileWriting.h"
+
 #include <cerrno>
 #include <cstring>
 #include <dlfcn.h>
@@ -23,19 +25,6 @@ ObjectLibrary::~ObjectLibrary() {
   }
 }
 
-static Status writeAll(int file, std::span<const std::byte> bytes, const std::string &name) {
-  for (size_t done = 0; done < bytes.size();) {
-    ssize_t count = write(file, bytes.data() + done, bytes.size() - done);
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count <= 0)
-      return Status::error(ErrorKind::runFailed, "object '{}': no memory for its {} bytes: {}", name, bytes.size(),
-                           std::strerror(errno));
-    done += size_t(count);
-  }
-  return Status::ok();
-}
-
 Status ObjectLibrary::add(std::span<const std::byte> bytes, const std::string &name) {
   Object object;
   object.file = memfd_create("dg-object", MFD_CLOEXEC);
@@ -44,7 +33,9 @@ Status ObjectLibrary::add(std::span<const std::byte> bytes, const std::string &n
   // The file stays open as long as the object is loaded: dlopen recognises objects by their path, and a closed
   // descriptor's number would come back as the path of the next object.
   objects.push_back(object);
-  DG_RETURN_IF_ERROR(writeAll(object.file, bytes, name));
+  if (int code = writeAllAt(object.file, bytes.data(), bytes.size(), 0); code != 0)
+    return Status::error(ErrorKind::runFailed, "object '{}': no memory for its {} bytes: {}", name, bytes.size(),
+                         std::strerror(code));
 
   void *handle = dlopen(fmt::format("/proc/self/fd/{}", object.file).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)

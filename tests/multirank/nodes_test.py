@@ -30,6 +30,7 @@ class NodesTest(hosts.HostsTest):
             with self.start_node(1, endpoint, job, *FLAGS, secret=other) as stranger:
                 refused = stranger.finish()
             self.assertEqual(refused.code, 2, refused.err)
+            self.assertEqual(["dgrun: " + failure["message"] for failure in refused.of("failure")], [refused.err.strip()])
             self.assertIn("does not know this secret", refused.err)
             with self.start_node(1, endpoint, job, *FLAGS) as second:  # the right one still comes in
                 self.assertEqual(second.finish().code, 0, second.text(1))
@@ -51,10 +52,26 @@ class NodesTest(hosts.HostsTest):
             end = first.finish()
         self.assertEqual(end.code, 1, end.err)
         self.assertIn("node 1 did not come to the rendezvous", end.err)
+        self.assertEqual(len(end.of("failure")), 1)
         with self.start_node(1, self.hosts[0].address + ":9", self.job(*PLAN), *FLAGS, "--rdzv-timeout", "1") as second:
             end = second.finish()
         self.assertEqual(end.code, 1, end.err)
         self.assertIn("nobody answers at the rendezvous", end.err)
+
+    def test_checkpoints_that_are_not_shared(self):
+        # The same path on both hosts, but each has its own disk there.
+        folder = self.path("saved")
+        os.mkdir(folder)
+        self.hosts[1].run("mount", "-t", "tmpfs", "dg-test", folder)
+        with contextlib.ExitStack() as stack:
+            nodes = self.start_nodes(stack, self.job(*PLAN), *FLAGS, "--checkpoint", folder)
+            ends = [node.finish() for node in nodes]
+        for end in ends:
+            self.assertEqual(end.code, 2, end.err)
+            self.assertIn(f"--checkpoint {folder}: host host1 does not see what rank 0 writes there", end.err)
+            self.assertEqual(len(end.of("failure")), 1)
+        self.assertEqual(ends[0].of("step"), [])
+        self.assertEqual(os.listdir(folder), [])
 
 
 if __name__ == "__main__":

@@ -9,8 +9,10 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 using namespace dg;
@@ -156,13 +158,11 @@ TEST(Stop, deathOfTheLauncherTakesTheRanksAlong) {
   EXPECT_EQ(std::set<std::string>(), newSharedMemory(before));
 }
 
-// A terminal that was stopped with Ctrl-S, or a pager that nobody moves on, does not hold up the launcher.
-TEST(Stop, controlCEndsALaunchWhoseOutputNobodyReads) {
-  int pipes[2];
-  ASSERT_EQ(0, pipe2(pipes, O_CLOEXEC));
+/// Ranks print to `target`, which takes nothing after a while; the launcher still does what it is asked to.
+void expectControlCWorks(int target) {
   LauncherProcess launch;
   Shared &shared = launch.shared();
-  launch.prepare = [&] { dup2(pipes[1], STDOUT_FILENO); };
+  launch.prepare = [&] { dup2(target, STDOUT_FILENO); };
   launch.start({.numRanks = 3}, [&](RankContext &context) {
     if (context.rank() == 0) {
       LauncherProcess::ready(shared);
@@ -182,7 +182,7 @@ TEST(Stop, controlCEndsALaunchWhoseOutputNobodyReads) {
     if (now = shared.values[1] + shared.values[2]; now == last && now > 0)
       break;
   }
-  EXPECT_EQ(0, fcntl(pipes[1], F_GETFL) & O_NONBLOCK) << "the open file is shared with whoever started dgrun";
+  EXPECT_EQ(0, fcntl(target, F_GETFL) & O_NONBLOCK) << "the open file is shared with whoever started dgrun";
   auto start = std::chrono::steady_clock::now();
   launch.send(SIGINT);
   EXPECT_EQ(130, launch.finish());
@@ -190,8 +190,34 @@ TEST(Stop, controlCEndsALaunchWhoseOutputNobodyReads) {
   EXPECT_EQ(0u, launch.errors.find("dgrun: interrupted; all ranks were stopped\ndgrun: nobody read the last "))
       << launch.errors;
   EXPECT_TRUE(launch.areRanksGone(3));
+}
+
+TEST(Stop, controlCEndsALaunchWhosePipeNobodyReads) {
+  int pipes[2];
+  ASSERT_EQ(0, pipe2(pipes, O_CLOEXEC));
+  expectControlCWorks(pipes[1]);
   close(pipes[0]);
   close(pipes[1]);
+}
+
+TEST(Stop, controlCEndsALaunchWhoseSocketNobodyReads) {
+  int sockets[2];
+  ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets));
+  expectControlCWorks(sockets[1]);
+  close(sockets[0]);
+  close(sockets[1]);
+}
+
+TEST(Stop, controlCEndsALaunchWhoseTerminalIsStopped) {
+  int user = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (user < 0 || grantpt(user) != 0 || unlockpt(user) != 0)
+    GTEST_SKIP() << "there are no terminals here";
+  int terminal = open(ptsname(user), O_RDWR | O_NOCTTY | O_CLOEXEC);
+  ASSERT_GE(terminal, 0);
+  ASSERT_EQ(1, write(user, "\x13", 1)); // Ctrl-S
+  expectControlCWorks(terminal);
+  close(user);
+  close(terminal);
 }
 
 // A rank that prints faster than it is relayed does not keep the launcher from everything else, and loses nothing.
