@@ -154,9 +154,10 @@ void Coordinator::stop(bool isAtOnce) {
 }
 
 void Coordinator::broadcast(const LaunchMessage &command) {
+  const Digest digest = members.size() > 1 ? sha256(command.text) : Digest();
   for (size_t member = 1; member < members.size(); ++member)
     if (NodeLink *link = members[member].link.get()) {
-      link->queue(command);
+      link->queue(command, digest);
       link->flush(); // if it cannot, the loop will see that
     }
   local.apply(command);

@@ -13,7 +13,7 @@
 
 namespace dg {
 
-static constexpr std::string_view magic = "DGRDZV1\n";
+static constexpr std::string_view magic = "DGRDZV2\n";
 static constexpr size_t nonceBytes = 32;
 static_assert(sizeof(Greeting) == 8);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// On the wire: length of the body (8 bytes), body (kind, rank, number, text), proof (32 bytes).
+// On the wire: length of the body (8 bytes), body (kind, rank, number, text), proof (32 bytes). The proof is over the
+// digest of the text: the addresses of all ranks go to every launcher, and only the digest is the same for each.
 #include "runtime/launch/NodeLink.h"
 
 #include <cstring>
@@ -19,21 +20,20 @@ constexpr uint64_t longestBody = uint64_t(1) << 28;
 NodeLink::NodeLink(int descriptor, const Digest &sessionKey, bool isServer)
     : socket(descriptor), key(asText(sessionKey)), sending(isServer ? 's' : 'c'), receiving(isServer ? 'c' : 's') {}
 
-Digest NodeLink::prove(char direction, uint64_t number, const char *body, size_t bytes) const {
+Digest NodeLink::prove(char direction, uint64_t number, std::string_view head, const Digest &digestOfText) const {
   std::string text(1, direction);
   text.append(reinterpret_cast<const char *>(&number), sizeof number);
-  return hmacSha256(key, text.append(body, bytes));
+  return hmacSha256(key, text.append(head).append(asText(digestOfText)));
 }
 
-void NodeLink::queue(const LaunchMessage &message) {
+void NodeLink::queue(const LaunchMessage &message, const Digest &digestOfText) {
   BodyHead head = {uint64_t(message.kind), message.rank, message.number};
   uint64_t bytes = sizeof head + message.text.size();
   std::string &outgoing = socket.outgoing;
   outgoing.append(reinterpret_cast<const char *>(&bytes), sizeof bytes);
-  size_t body = outgoing.size();
-  outgoing.append(reinterpret_cast<const char *>(&head), sizeof head);
-  outgoing.append(message.text);
-  outgoing.append(asText(prove(sending, numQueued++, outgoing.data() + body, bytes)));
+  std::string_view headBytes(reinterpret_cast<const char *>(&head), sizeof head);
+  outgoing.append(headBytes).append(message.text);
+  outgoing.append(asText(prove(sending, numQueued++, headBytes, digestOfText)));
 }
 
 std::optional<LaunchMessage> NodeLink::take() {
@@ -52,14 +52,14 @@ std::optional<LaunchMessage> NodeLink::take() {
   const char *body = incoming.data() + sizeof bytes;
   Digest proof;
   std::memcpy(proof.data(), body + bytes, proof.size());
-  if (!isEqual(proof, prove(receiving, numTaken++, body, bytes))) {
+  std::string_view text(body + sizeof(BodyHead), bytes - sizeof(BodyHead));
+  if (!isEqual(proof, prove(receiving, numTaken++, {body, sizeof(BodyHead)}, sha256(text)))) {
     isDamaged = true;
     return std::nullopt;
   }
   BodyHead head;
   std::memcpy(&head, body, sizeof head);
-  LaunchMessage message = {LaunchMessage::Kind(head.kind), head.rank, head.number,
-                           std::string(body + sizeof head, bytes - sizeof head)};
+  LaunchMessage message = {LaunchMessage::Kind(head.kind), head.rank, head.number, std::string(text)};
   incoming.erase(0, whole);
   return message;
 }

@@ -18,8 +18,9 @@ public:
   NodeLink(int descriptor, const Digest &sessionKey, bool isServer);
 
   int descriptor() const { return socket.descriptor(); }
-  /// Writes later, in flush().
-  void queue(const LaunchMessage &message);
+  /// Writes later, in flush(). Who sends one text over many lines makes its digest once.
+  void queue(const LaunchMessage &message) { queue(message, sha256(message.text)); }
+  void queue(const LaunchMessage &message, const Digest &digestOfText);
   bool hasOutput() const { return socket.hasOutput(); }
   /// Writes and reads what is possible now. False when the other end is gone or what it sent is damaged; whole
   /// messages that came before can still be taken.
@@ -28,7 +29,7 @@ public:
   std::optional<LaunchMessage> take();
 
 private:
-  Digest prove(char direction, uint64_t number, const char *body, size_t bytes) const;
+  Digest prove(char direction, uint64_t number, std::string_view head, const Digest &digestOfText) const;
   BufferedSocket socket;
   std::string key;
   char sending, receiving;

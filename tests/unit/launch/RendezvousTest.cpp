@@ -251,16 +251,18 @@ TEST_F(Link, messagesArriveWholeAndInOrder) {
 
 // Any changed bit, another key, a message sent twice, or one's own message sent back end the line.
 TEST_F(Link, forgeriesEndTheLine) {
-  std::string wire;
-  {
+  auto wireOf = [&](std::optional<Digest> digest) {
     int pair[2];
-    ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair));
+    EXPECT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair));
     NodeLink server(pair[0], key, true);
-    server.queue({.kind = LaunchMessage::Kind::stop, .number = 1, .text = "x"});
+    const LaunchMessage message = {.kind = LaunchMessage::Kind::stop, .number = 1, .text = "x"};
+    digest ? server.queue(message, *digest) : server.queue(message);
     server.flush();
-    wire = readAll(pair[1], 8 + 24 + 1 + 32);
+    std::string wire = readAll(pair[1], 8 + 24 + 1 + 32);
     close(pair[1]);
-  }
+    return wire;
+  };
+  const std::string wire = wireOf(std::nullopt);
   auto accepts = [&](const std::string &bytes, const Digest &with, bool isServer) {
     int pair[2];
     EXPECT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair));
@@ -275,6 +277,9 @@ TEST_F(Link, forgeriesEndTheLine) {
     return std::pair(count, isOpen);
   };
   EXPECT_EQ(std::pair(1, true), accepts(wire, key, false));
+  // The proof is over the digest of this text and no other.
+  EXPECT_EQ(std::pair(1, true), accepts(wireOf(sha256("x")), key, false));
+  EXPECT_EQ(std::pair(0, false), accepts(wireOf(sha256("y")), key, false));
   EXPECT_EQ(std::pair(0, false), accepts(wire, sha256("another"), false));
   EXPECT_EQ(std::pair(0, false), accepts(wire, key, true));
   EXPECT_EQ(std::pair(1, false), accepts(wire + wire, key, false));
