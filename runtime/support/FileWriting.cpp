@@ -33,7 +33,7 @@ int syncFolder(const std::string &path) {
 
 int makeFolders(const std::string &path) {
   namespace fs = std::filesystem;
-  fs::path folder = fs::path(path).lexically_normal();
+  fs::path folder = path;
   if (!folder.has_filename()) // a slash at the end
     folder = folder.parent_path();
   std::error_code error;

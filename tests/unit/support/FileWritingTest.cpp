@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves that files and folders are written whole or not without a word. That they survive a power failure cannot be
+// tested here; that what should be synchronised can be is.
+#include "runtime/support/FileWriting.h"
+#include "tests/unit/TemporaryFolder.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <fcntl.h>
+#include <unistd.h>
+
+using namespace dg;
+using dg::test::TemporaryFolder;
+namespace fs = std::filesystem;
+
+TEST(FileWriting, bytesGoWhereTheyShould) {
+  TemporaryFolder folder;
+  int file = open(folder.write("file", "0123456789").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(file, 0);
+  EXPECT_EQ(0, writeAllAt(file, "abc", 3, 4));
+  EXPECT_EQ(0, writeAllAt(file, nullptr, 0, 100));
+  char bytes[20] = "";
+  EXPECT_EQ(10, pread(file, bytes, sizeof bytes, 0));
+  EXPECT_STREQ("0123abc789", bytes);
+  close(file);
+}
+
+TEST(FileWriting, aFullDiskIsTold) {
+  int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  if (full < 0)
+    GTEST_SKIP() << "there is no /dev/full";
+  EXPECT_EQ(ENOSPC, writeAllAt(full, "abc", 3, 0));
+  close(full);
+  EXPECT_EQ(EBADF, writeAllAt(-1, "abc", 3, 0));
+}
+
+TEST(FileWriting, foldersAreMadeWithThoseAbove) {
+  TemporaryFolder folder;
+  for (const char *name : {"a/b/c", "a/b/c", "a/b/d/", "e/./f/../g"}) {
+    EXPECT_EQ(0, makeFolders(folder.path(name))) << name;
+    EXPECT_TRUE(fs::is_directory(folder.path(name))) << name;
+  }
+  EXPECT_EQ(0, makeFolders("/"));
+  EXPECT_EQ(0, makeFolders("."));
+  folder.write("file", "");
+  EXPECT_EQ(EEXIST, makeFolders(folder.path("file")));
+  EXPECT_EQ(EEXIST, makeFolders(folder.path("file/below")));
+}
+
+TEST(FileWriting, foldersAreSynchronised) {
+  TemporaryFolder folder;
+  EXPECT_EQ(0, syncFolder("")); // the current one
+  EXPECT_EQ(0, syncFolder(folder.path("")));
+  EXPECT_EQ(ENOENT, syncFolder(folder.path("missing")));
+  EXPECT_EQ(ENOTDIR, syncFolder(folder.write("file", "")));
+}
