@@ -90,8 +90,9 @@ int Follower::run(const RankMain &rankMain) {
   Status started = local.fork(rankMain, {link->descriptor()});
   if (!started) {
     local.tellFailure({.text = started.message()});
+    link.reset(); // the coordinator sees the line closed
     local.drainOutput(true);
-    return started.exitCode(); // the coordinator sees the line closed
+    return started.exitCode();
   }
   while (local.isAnyAlive() || link) {
     PollSet set;

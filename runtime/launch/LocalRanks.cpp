@@ -82,8 +82,11 @@ Status LocalRanks::fork(const RankMain &rankMain, std::vector<int> foreign) {
   sigset_t handled = handledSignals();
   sigprocmask(SIG_BLOCK, &handled, &oldMask);
   signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (signals < 0)
-    return systemError("watch for signals");
+  if (signals < 0) {
+    Status status = systemError("watch for signals");
+    sigprocmask(SIG_SETMASK, &oldMask, nullptr);
+    return status;
+  }
   // Who has started this process may have left SIGCHLD ignored; then a rank's end could not be asked for.
   sigaction(SIGCHLD, nullptr, &oldChildAction);
   if (oldChildAction.sa_handler == SIG_IGN || (oldChildAction.sa_flags & SA_NOCLDWAIT)) {
@@ -124,12 +127,12 @@ Status LocalRanks::fork(const RankMain &rankMain, std::vector<int> foreign) {
         if (descriptor >= 0)
           close(descriptor);
     };
-    Status made = keepsOutput ? Status::ok() : makeRelay(output, child.output, process.output);
-    if (made && !keepsError)
-      made = makeRelay(error, child.error, process.error);
-    if (!made) {
+    Status piped = keepsOutput ? Status::ok() : makeRelay(output, child.output, process.output);
+    if (piped && !keepsError)
+      piped = makeRelay(error, child.error, process.error);
+    if (!piped) {
       closeOurs();
-      return made;
+      return piped;
     }
     process.signalMask = oldMask;
     process.board = board.get();
