@@ -114,8 +114,24 @@ private:
     addBeginChunks();
     for (auto &[port, value] : outputs)
       portNamed(program.outputs, port.second).values.push_back(value);
+    if (name == "infer" && options.batch > 0)
+      markSampleRows();
     result.programs.push_back(std::move(program));
     return success();
+  }
+
+  /// Results with a row for each sample, as AssignShardings found them, are cut over data as inputs are, also where one
+  /// rank has all of them.
+  void markSampleRows() {
+    auto names = module->getAttrOfType<ArrayAttr>("dg.sample_rows");
+    if (!names)
+      return;
+    for (auto name : names.getAsRange<StringAttr>())
+      for (ValueId id : portNamed(program.outputs, name.str()).values)
+        if (plan::Value &value = result.values[id]; !value.shape.empty() && value.sharding[0].empty()) {
+          value.sharding[0] = "data";
+          value.globalShape[0] = value.shape[0] * options.mesh.sizeOf("data");
+        }
   }
 
   /// The part of the model, as SplitStages wrote it.
@@ -254,7 +270,7 @@ private:
     if (preparedAxes.contains({stage, name}))
       return preparedValue(name, type);
     SmallVector<StringAttr> dims(type.getRank(), StringAttr::get(graph.getContext(), ""));
-    if (!dims.empty() && options.mesh.sizeOf("data") > 1)
+    if (!dims.empty() && (options.batch > 0 || options.mesh.sizeOf("data") > 1))
       dims[0] = StringAttr::get(graph.getContext(), "data");
     ValueId id = addValue(uniqueName(name), ValueKind::input, type, ShardingAttr::get(graph.getContext(), dims, {}));
     ports[{stage, name}] = id;

@@ -14,6 +14,7 @@
 #include "passes/Mesh.h"
 #include "passes/Passes.h"
 #include "passes/PlannedOps.h"
+#include "passes/SampleRows.h"
 #include "passes/Sharding.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -131,6 +132,19 @@ public:
       setPlace(parameter, withShardings(getPlace(parameter), parameters.lookup(parameter.getParam()).kept));
     }
     return success();
+  }
+
+  /// The names of the results with a row for each sample. Where ranks share the batch, those that are cut so.
+  SmallVector<Attribute> sampleRows() {
+    SmallVector<Attribute> names;
+    ReturnOp end = graph.getReturn();
+    for (auto [index, isPerSample] : llvm::enumerate(findSampleRows(graph))) {
+      ShardingAttr present = shardings.lookup(end.getOperand(index));
+      bool isCut = present && !present.getDims().empty() && present.getDims()[0] == "data";
+      if (mesh.sizeOf("data") > 1 ? isCut : isPerSample)
+        names.push_back(StringAttr::get(context, end.getResultName(index)));
+    }
+    return names;
   }
 
 private:
@@ -397,6 +411,8 @@ struct AssignShardingsPass : impl::AssignShardingsBase<AssignShardingsPass> {
       bool isSearched = !choices.empty() && graph == graphs.front();
       if ((isSearched && failed(assignment.take(choices))) || failed(assignment.run()))
         return signalPassFailure();
+      if (graph.getSymName() == "infer")
+        getOperation()->setAttr("dg.sample_rows", ArrayAttr::get(&getContext(), assignment.sampleRows()));
     }
     bool isCut = llvm::any_of(parameters, [](const auto &entry) {
       return llvm::any_of(entry.getValue().used.getDims(), [](StringAttr axis) { return axis == "tensor"; });

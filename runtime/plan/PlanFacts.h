@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the verifier share: where each task stands, what it touches, which values are one buffer. Private
-// to this folder.
+// What the parts of the verifier and who walks a plan share: where each task stands, what it touches, which values are
+// one buffer.
 #pragma once
 
 #include "runtime/plan/Plan.h"

@@ -165,9 +165,14 @@ Status checkLoops(const Plan &plan) {
 }
 
 Status checkPorts(const std::string &path, const std::vector<Port> &ports, const Plan &plan) {
-  for (size_t i = 0; i < ports.size(); ++i)
+  for (size_t i = 0; i < ports.size(); ++i) {
     DG_RETURN_IF_ERROR(
         checkIds(fmt::format("{}[{}]", path, i), "values", "value", ports[i].values, plan.values.size()));
+    for (ValueId id : ports[i].values)
+      if (plan.values[id].kind == ValueKind::scratch) // its bytes need not be those of its shape
+        return Status::error(ErrorKind::badInput, "plan.json: {}[{}] ('{}'): value {} ('{}') is scratch", path, i,
+                             ports[i].name, id, plan.values[id].name);
+  }
   return Status::ok();
 }
 
@@ -176,6 +181,8 @@ Status checkProgram(size_t index, const Plan &plan) {
   std::string path = fmt::format("programs[{}]", index);
   if (plan.findProgram(program.name) != &program)
     return Status::error(ErrorKind::badInput, "plan.json: {}.name: a second program '{}'", path, program.name);
+  if (program.batch < 0)
+    return Status::error(ErrorKind::badInput, "plan.json: {}.batch: {}, expected 0 or more", path, program.batch);
   if (program.microbatches < 1 || program.microbatches > maxMicrobatches)
     return Status::error(ErrorKind::badInput, "plan.json: {}.microbatches: {}, expected 1 to {}", path,
                          program.microbatches, maxMicrobatches);

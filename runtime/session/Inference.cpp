@@ -3,6 +3,8 @@
 
 #include "runtime/data/Feeder.h"
 #include "runtime/data/TensorFiles.h"
+#include "runtime/plan/PlanFacts.h"
+#include "runtime/plan/SampleRows.h"
 #include "runtime/session/Evaluation.h"
 
 #include <cerrno>
@@ -53,6 +55,10 @@ static const plan::Port *findOutput(const plan::Program &program, const std::str
   return nullptr;
 }
 
+static data::Deal dealOf(const plan::Plan &plan, const plan::Program &program) {
+  return {int64_t(program.microbatches), plan.mesh.sizeOf("data")};
+}
+
 Status checkInference(const plan::Plan &plan, const InferenceOptions &options) {
   const plan::Program *program = plan.findProgram("infer");
   if (!program)
@@ -66,15 +72,56 @@ Status checkInference(const plan::Plan &plan, const InferenceOptions &options) {
       return Status::error(ErrorKind::usage, "--output {}={}: the model has no output '{}'; it has {}", name, path,
                            name, fmt::join(names, ", "));
     const plan::Value &value = plan.values[port->values.front()];
-    if (program->batch == 0 && value.shape == value.globalShape)
-      continue;
-    bool isWhole = !value.shape.empty() && value.shape.size() == value.globalShape.size();
-    for (size_t dim = 1; isWhole && dim < value.shape.size(); ++dim)
-      isWhole = value.shape[dim] == value.globalShape[dim];
-    if (!isWhole)
-      return Status::error(ErrorKind::usage, "--output {}={}: the output has no row for each sample", name, path);
+    bool isPerSample = plan::hasSampleRows(plan, *program, value);
+    if (!isPerSample && value.shape != value.globalShape)
+      return Status::error(ErrorKind::usage,
+                           "--output {}={}: the output has no row for each sample, and each rank holds [{}] of [{}]: "
+                           "compile the job for a mesh that does not cut it",
+                           name, path, fmt::join(value.shape, ", "), fmt::join(value.globalShape, ", "));
+    // What its ranks and micro-batches are dealt must be there to be written.
+    if (int64_t rows = data::rowsNeeded(program->batch, dealOf(plan, *program)); isPerSample && value.shape[0] < rows)
+      return Status::error(ErrorKind::badInput, "plan: output '{}' holds {} rows; a batch of {} needs {}", name,
+                           value.shape[0], program->batch, rows);
+    if (uint32_t slots = isPerSample ? program->microbatches : 1; value.slots < slots)
+      return Status::error(ErrorKind::badInput, "plan: output '{}' has {} slots for {} micro-batches", name,
+                           value.slots, slots);
   }
   return Status::ok();
+}
+
+Status checkResults(const plan::Plan &plan, const InferenceOptions &options, int64_t numSamples) {
+  DG_RETURN_IF_ERROR(checkInference(plan, options));
+  const plan::Program &program = *plan.findProgram("infer");
+  const data::Deal deal = dealOf(plan, program);
+  const int64_t rows = plan::sampleRows(plan, program) * deal.dataRanks;
+  for (const auto &[name, path] : options.outputs) {
+    const plan::Value &value = plan.values[findOutput(program, name)->values.front()];
+    if (program.batch == 0 || plan::isPersistent(value.kind) || plan::hasSampleRows(plan, program, value))
+      continue;
+    std::string what = fmt::format("--output {}={}: the output [{}] has no row for each sample, so that it is of one "
+                                   "whole batch",
+                                   name, path, fmt::join(value.shape, ", "));
+    if (deal.microbatches > 1)
+      return Status::error(ErrorKind::usage, "{}, which is cut into {} micro-batches: compile it with --microbatches 1",
+                           what, deal.microbatches);
+    if (rows != program.batch)
+      return Status::error(ErrorKind::usage,
+                           "{}, which is padded from {} samples to {}: compile it with --batch {}, or another multiple "
+                           "of data={}",
+                           what, program.batch, rows, rows, deal.dataRanks);
+    if (numSamples != program.batch)
+      return Status::error(ErrorKind::usage, "{} of {} samples; found {}: give as many, or compile it with --batch {}",
+                           what, program.batch, numSamples, numSamples);
+  }
+  return Status::ok();
+}
+
+/// What a result is called until it is whole.
+static std::string partialOf(const std::string &path) { return path + ".partial"; }
+
+void removeUnfinishedResults(const InferenceOptions &options) {
+  for (const auto &[name, path] : options.outputs)
+    ::unlink(partialOf(path).c_str());
 }
 
 namespace {
@@ -82,9 +129,9 @@ namespace {
 /// One result file, to which every rank writes the rows that it computed.
 class ResultFile {
 public:
-  /// With a row for each sample, or the whole value where the program has no batch.
+  /// With a row for each sample, or the whole value.
   ResultFile(const plan::Value &value, plan::ValueId id, std::string path, int64_t samples, bool isWhole)
-      : value(&value), id(id), path(std::move(path)) {
+      : value(&value), id(id), isWhole(isWhole), path(std::move(path)) {
     std::vector<int64_t> shape = value.globalShape;
     if (!isWhole)
       shape[0] = samples;
@@ -98,7 +145,7 @@ public:
   }
   ResultFile(ResultFile &&other) noexcept = delete;
 
-  std::string partial() const { return path + ".partial"; }
+  std::string partial() const { return partialOf(path); }
 
   Status create() const {
     int made = ::open(partial().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -130,10 +177,13 @@ public:
   Status finish() const { return ::rename(partial().c_str(), path.c_str()) == 0 ? Status::ok() : failed(errno); }
 
   /// Whether this rank writes rows of the result: of ranks with the same rows, the first.
-  bool isMine(plan::Coordinates at) const { return int64_t(value->stage) == at.pipe && at.tensor == 0; }
+  bool isMine(plan::Coordinates at) const {
+    return int64_t(value->stage) == at.pipe && at.tensor == 0 && (!isWhole || at.data == 0);
+  }
 
   const plan::Value *value;
   plan::ValueId id;
+  const bool isWhole; ///< the value has no row for each sample: it is written once
 
 private:
   Status failed(int error) const {
@@ -151,7 +201,7 @@ static Status inferAll(const RankRun &run, const InferenceOptions &options, cons
                        data::Feeder &feeder, std::span<const std::unique_ptr<ResultFile>> files, bool &hasPeerFailed) {
   size_t index = indexOfProgram(run.plan, "infer");
   const plan::Program &program = run.plan.programs[index];
-  data::Deal deal{int64_t(program.microbatches), run.plan.mesh.sizeOf("data")};
+  data::Deal deal = dealOf(run.plan, program);
   plan::Coordinates at = run.at();
   // Without a batch all inputs together are one sample, also where there is no input.
   bool isWhole = program.batch == 0;
@@ -180,17 +230,20 @@ static Status inferAll(const RankRun &run, const InferenceOptions &options, cons
     if (run.trace)
       run.trace->collect("infer", scalars.step);
     for (const auto &file : files)
-      for (uint32_t m = 0; file->isMine(at) && m < program.microbatches; ++m) {
+      for (uint32_t m = 0; file->isMine(at) && !file->isWhole && m < program.microbatches; ++m) {
         data::Block rows = data::dealtTo(count, deal, m, at.data);
         DG_RETURN_IF_ERROR(file->writeRows(run.executor.valueData(file->id, m), position + rows.begin, rows.size));
       }
   }
+  for (const auto &file : files)
+    if (file->isWhole && file->isMine(at))
+      DG_RETURN_IF_ERROR(file->writeRows(run.executor.valueData(file->id), 0, 1));
   return Status::ok();
 }
 
 Status runInference(const RankRun &run, const InferenceOptions &options, const data::Dataset &dataset,
                     bool &hasPeerFailed) {
-  DG_RETURN_IF_ERROR(checkInference(run.plan, options));
+  DG_RETURN_IF_ERROR(checkResults(run.plan, options, dataset.numSamples()));
   auto begin = std::chrono::steady_clock::now();
   const plan::Program &program = *run.plan.findProgram("infer");
   auto feeder = data::Feeder::create(run.plan, program, dataset, run.at(),
@@ -201,10 +254,8 @@ Status runInference(const RankRun &run, const InferenceOptions &options, const d
   for (const auto &[name, path] : options.outputs) {
     plan::ValueId id = findOutput(program, name)->values.front();
     const plan::Value &value = run.plan.values[id];
-    if (value.slots < program.microbatches)
-      return Status::error(ErrorKind::badInput, "plan: output '{}' has {} slots for {} micro-batches", name,
-                           value.slots, program.microbatches);
-    files.push_back(std::make_unique<ResultFile>(value, id, path, dataset.numSamples(), program.batch == 0));
+    files.push_back(std::make_unique<ResultFile>(value, id, path, dataset.numSamples(),
+                                                 !plan::hasSampleRows(run.plan, program, value)));
   }
   StartInfo info;
   info.plan = &run.plan;

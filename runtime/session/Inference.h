@@ -19,6 +19,12 @@ struct InferenceOptions {
 
 /// Whether the plan can do that; the same check before ranks exist.
 Status checkInference(const plan::Plan &plan, const InferenceOptions &options);
+/// Whether every result that was asked for is defined for that many samples: one that has no row for each of them, as a
+/// mean over the batch, is of one batch without padding.
+Status checkResults(const plan::Plan &plan, const InferenceOptions &options, int64_t numSamples);
+
+/// What ranks that were ended before their results were whole have left.
+void removeUnfinishedResults(const InferenceOptions &options);
 
 /// Every rank calls it. Each rank writes the rows it computed; a file appears under its name only when it is whole.
 Status runInference(const RankRun &run, const InferenceOptions &options, const data::Dataset &dataset,

@@ -96,6 +96,7 @@ static Status prepareInference(const Flags &flags, const plan::Plan &plan, Assig
   auto dataset = openDataset(plan, "infer", *specs);
   if (!dataset)
     return dataset.status();
+  DG_RETURN_IF_ERROR(checkResults(plan, options, dataset->numSamples()));
   assignment.dataset.emplace(std::move(*dataset));
   assignment.inference = std::move(options);
   return Status::ok();

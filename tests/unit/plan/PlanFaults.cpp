@@ -596,6 +596,24 @@ bool outputThatNothingWrites(Plan &plan, size_t place) {
   return false;
 }
 
+bool portOfScratch(Plan &plan, size_t place) {
+  for (Program &program : plan.programs)
+    for (std::vector<Port> *ports : {&program.inputs, &program.outputs})
+      for (Port &port : *ports)
+        if (place-- == 0) {
+          plan.values[port.values[0]].kind = ValueKind::scratch;
+          return true;
+        }
+  return false;
+}
+
+bool negativeBatch(Plan &plan, size_t place) {
+  if (place >= plan.programs.size())
+    return false;
+  plan.programs[place].batch = -1;
+  return true;
+}
+
 } // namespace
 
 const std::vector<FaultKind> &faultKinds() {
@@ -638,6 +656,8 @@ const std::vector<FaultKind> &faultKinds() {
       {"buffer too small", bufferTooSmall},
       {"predicted peak that is not the arena", peakThatIsNotTheArena},
       {"output that nothing writes", outputThatNothingWrites},
+      {"port of scratch", portOfScratch, "is scratch"},
+      {"negative batch", negativeBatch, "expected 0 or more"},
   };
   return kinds;
 }

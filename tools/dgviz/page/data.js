@@ -15,7 +15,7 @@ const outputOf = (op) => (op.writes || []).length ? plan.values[op.writes[0]] : 
 function cutOf(op) {
   const value = outputOf(op);
   if (!value) return isCommunication(op) ? 'moves data' : 'makes nothing';
-  return [...new Set(value.sharding.filter(Boolean))].sort().join(' + ') || 'whole on every device';
+  return [...new Set(value.sharding.filter((axis) => axis && mesh[axis] > 1))].sort().join(' + ') || 'whole on every device';
 }
 /** The op that writes a value; ops of the current program come first. */
 const writers = new Map();
