@@ -3,6 +3,7 @@
 
 #include "runtime/support/BFloat16.h"
 
+#include <array>
 #include <cstring>
 #include <type_traits>
 
@@ -42,17 +43,9 @@ bool Conversion::convert(const Conversion &self, const std::byte *from, std::byt
       Work value = Work(raw) / scale;
       return To(normalizes ? (value - mean) / deviation : value);
     };
-    if constexpr (std::is_same_v<From, uint8_t>) {
-      std::array<To, 256> table;
-      for (unsigned i = 0; i < 256; ++i)
-        table[i] = one(uint8_t(i));
-      for (int64_t i = 0; i < count; ++i)
-        std::memcpy(to + i * int64_t(sizeof(To)), &table[unsigned(from[i])], sizeof(To));
-    } else {
-      for (int64_t i = 0; i < count; ++i) {
-        To value = one(load<From>(from + i * int64_t(sizeof(From))));
-        std::memcpy(to + i * int64_t(sizeof(To)), &value, sizeof(To));
-      }
+    for (int64_t i = 0; i < count; ++i) {
+      To value = one(load<From>(from + i * int64_t(sizeof(From))));
+      std::memcpy(to + i * int64_t(sizeof(To)), &value, sizeof(To));
     }
     return true;
   } else {
@@ -71,6 +64,23 @@ bool Conversion::convert(const Conversion &self, const std::byte *from, std::byt
 bool Conversion::copy(const Conversion &self, const std::byte *from, std::byte *to, int64_t count) {
   std::memcpy(to, from, size_t(count * self.bytesPerTarget));
   return true;
+}
+
+template <size_t Bytes>
+bool Conversion::lookUp(const Conversion &self, const std::byte *from, std::byte *to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    std::memcpy(to + i * int64_t(Bytes), &self.table[size_t(from[i]) * Bytes], Bytes);
+  return true;
+}
+
+/// Two divisions for each of 256 bytes now, none for each pixel of a step.
+void Conversion::tabulate() {
+  std::array<std::byte, 256> all;
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i] = std::byte(i);
+  table.resize(all.size() * size_t(bytesPerTarget));
+  run(all.data(), table.data(), int64_t(all.size()));
+  function = bytesPerTarget == 2 ? lookUp<2> : bytesPerTarget == 4 ? lookUp<4> : lookUp<8>;
 }
 
 template <typename To> Conversion::Function Conversion::choose(ElementType from) {
@@ -143,6 +153,10 @@ static bool isSame(ElementType from, plan::DType to) {
   return false;
 }
 
+std::string Conversion::describe() const {
+  return normalizes ? fmt::format("normalize {},{}", normalization.mean, normalization.deviation) : "";
+}
+
 Result<Conversion> Conversion::make(ElementType from, plan::DType to, std::optional<Normalization> normalization) {
   using plan::DType;
   bool toFloat = plan::isFloat(to);
@@ -200,6 +214,8 @@ Result<Conversion> Conversion::make(ElementType from, plan::DType to, std::optio
     conversion.function = choose<Bool>(from);
     break;
   }
+  if (from == ElementType::u8 && toFloat)
+    conversion.tabulate();
   return conversion;
 }
 

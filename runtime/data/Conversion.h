@@ -7,8 +7,9 @@
 #include "runtime/plan/Plan.h"
 #include "runtime/support/Status.h"
 
-#include <array>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace dg::data {
 
@@ -29,6 +30,8 @@ public:
 
   /// Bytes of one element of the argument.
   int64_t targetBytes() const { return bytesPerTarget; }
+  /// "normalize 0.5,0.25", or nothing.
+  std::string describe() const;
 
 private:
   using Function = bool (*)(const Conversion &, const std::byte *, std::byte *, int64_t);
@@ -36,10 +39,13 @@ private:
   static bool convert(const Conversion &, const std::byte *, std::byte *, int64_t);
   template <typename To> static Function choose(ElementType from);
   static bool copy(const Conversion &, const std::byte *, std::byte *, int64_t);
+  template <size_t Bytes> static bool lookUp(const Conversion &, const std::byte *, std::byte *, int64_t);
+  void tabulate();
   Function function = nullptr;
   Normalization normalization;
   bool normalizes = false;
   int64_t bytesPerTarget = 0;
+  std::vector<std::byte> table; ///< what each byte becomes, where bytes become floats
 };
 
 } // namespace dg::data

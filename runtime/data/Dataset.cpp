@@ -3,6 +3,7 @@
 
 #include "runtime/data/RandomSource.h"
 #include "runtime/data/TensorFiles.h"
+#include "runtime/support/CounterRandom.h"
 
 #include <algorithm>
 #include <array>
@@ -122,6 +123,25 @@ const Column *Dataset::find(const std::string &argument) const {
     if (column.argument().name == argument)
       return &column;
   return nullptr;
+}
+
+std::string Dataset::describe() const {
+  std::string text;
+  for (const Column &column : columns) {
+    const Argument &argument = column.argument();
+    std::vector<char> row(size_t(column.elements * column.conversion.targetBytes()));
+    std::string rows;
+    for (int64_t sample : {int64_t(0), column.count - 1})
+      if (sample >= 0 && sample < column.count) {
+        (void)column.copySample(sample, reinterpret_cast<std::byte *>(row.data())); // what does not fit is told later
+        rows.append(row.begin(), row.end());
+      }
+    std::string conversion = column.conversion.describe();
+    text += fmt::format("{}{} {}x{} {}{}{} {:016x}", text.empty() ? "" : ", ", argument.name, column.count,
+                        fmt::join(argument.sampleShape, "x"), plan::nameOf(argument.dtype),
+                        conversion.empty() ? "" : " ", conversion, streamOf(rows));
+  }
+  return text;
 }
 
 /// "FILE.npz:name" → {"FILE.npz", "name"}, for the one extension given; nothing if the file has another.

@@ -73,6 +73,9 @@ public:
   /// differ, columns differ in their number of samples, or an index is outside its table.
   static Result<Dataset> open(const std::vector<Argument> &arguments, const DataSpecs &specs);
   int64_t numSamples() const { return columns.empty() ? 0 : columns.front().numSamples(); }
+  /// Names, shapes and types of the columns, how they are converted, and a hash of the first and last sample of each:
+  /// cheap, and the same on every host that was given the same data.
+  std::string describe() const;
   /// Null if there is none.
   const Column *find(const std::string &argument) const;
 

@@ -47,6 +47,19 @@ class NodesTest(hosts.HostsTest):
             self.assertIn("node 1 (host host1) was started with another job or other flags", end.err)
             self.assertIn("seed 8", end.err)
 
+    def test_other_data(self):
+        # Each would train on its own numbers, or meet the other where it does not come.
+        job = self.job(*PLAN)
+        others = {"--normalize": [*FLAGS, "--normalize", "x=0.5,0.25"], "--checkpoint": [*FLAGS, "--checkpoint", self.path("ckpt")],
+                  "another source": ["--data", "x=randn:1000x10", "--data", "y=randint:2:1000", *FLAGS[4:]]}
+        for name, flags in others.items():
+            with self.subTest(name), self.start_node(0, self.hosts[0].address, job, *FLAGS) as first:
+                with self.start_node(1, first.wait_for_endpoint(), job, *flags) as second:
+                    ends = [first.finish(), second.finish()]
+                for end in ends:
+                    self.assertEqual(end.code, 2, end.err)
+                    self.assertIn("node 1 (host host1) was started with another job or other flags", end.err)
+
     def test_nobody_comes(self):
         with self.start_node(0, self.hosts[0].address, self.job(*PLAN), *FLAGS, "--rdzv-timeout", "1") as first:
             end = first.finish()

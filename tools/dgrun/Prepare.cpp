@@ -212,17 +212,25 @@ std::string findIdleEpoch(const Assignment &assignment) {
 std::string describeRun(const Assignment &assignment) {
   if (assignment.dryRun)
     return fmt::format("job {} dry run", assignment.job->identity());
-  std::string text = fmt::format("job {} seed {} samples {}", assignment.job->identity(), assignment.seed,
-                                 assignment.dataset->numSamples());
+  std::string text = fmt::format("job {} seed {} samples {}{}{}", assignment.job->identity(), assignment.seed,
+                                 assignment.dataset->numSamples(), assignment.checkNumerics ? " check-numerics" : "",
+                                 assignment.tracePath.empty() ? "" : " trace");
   if (const auto &training = assignment.training)
-    text += fmt::format(" epochs {} steps {} lr {} schedule {} shuffle {}{} checkpoint {}/{} replicas {}",
+    text += fmt::format(" epochs {} steps {} lr {} schedule {} shuffle {}{} checkpoint {} every {}/{} replicas {}",
                         training->epochs, training->steps, training->learningRate, training->schedule.describe(),
                         training->shuffle.describe(), training->dropLast ? " drop-last" : "",
-                        training->checkpointEvery.epochs, training->checkpointEvery.steps, training->checkReplicas);
+                        training->checkpointDirectory.empty() ? "no" : "yes", training->checkpointEvery.epochs,
+                        training->checkpointEvery.steps, training->checkReplicas);
+  if (const auto &inference = assignment.inference)
+    for (const auto &[name, path] : inference->outputs)
+      text += fmt::format(" output {}", name);
   if (assignment.evalDataset)
-    text += fmt::format(" eval {}", assignment.evalDataset->numSamples());
+    text += fmt::format(" eval {} by {}", assignment.evalDataset->numSamples(), assignment.training->evalBatch);
   if (assignment.resume)
     text += fmt::format(" from step {}", assignment.resume->state().step);
+  text += fmt::format(" data ({})", assignment.dataset->describe());
+  if (assignment.evalDataset)
+    text += fmt::format(" eval data ({})", assignment.evalDataset->describe());
   return text;
 }
 

@@ -131,3 +131,23 @@ TEST(Dataset, normalizationIsParsedStrictly) {
   for (const char *text : {"", "x", "=file", "x="})
     EXPECT_FALSE(splitAssignment("--data", text)) << text;
 }
+
+TEST(Dataset, itsDescriptionTellsOtherDataApart) {
+  TemporaryFolder folder;
+  auto described = [&](const std::string &images, std::optional<Normalization> normalization = {}) {
+    DataSpecs specs;
+    specs.sources = {{"x", folder.write("images", idx({3, 2, 2}, images))},
+                     {"y", folder.write("labels", idx({3}, "\x07\x08\x09"))}};
+    if (normalization)
+      specs.normalizations["x"] = *normalization;
+    auto dataset = Dataset::open(arguments, specs);
+    EXPECT_TRUE(dataset) << dataset.status().message();
+    return dataset->describe();
+  };
+  const std::string black(12, '\0'), last = std::string(11, '\0') + "\x01", first = "\x01" + std::string(11, '\0');
+  EXPECT_EQ(described(black), described(black));
+  EXPECT_NE(described(black), described(last));
+  EXPECT_NE(described(black), described(first));
+  EXPECT_NE(described(black), described(black, Normalization{0, 0.5f})) << "black stays black";
+  EXPECT_NE(described(black).find("x 3x1x2x2 f32 "), std::string::npos) << described(black);
+}
