@@ -4,7 +4,6 @@
 #include "runtime/executor/SpinWait.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <thread>
 
 namespace dg {
@@ -22,12 +21,14 @@ static constexpr std::chrono::microseconds sleepTime{50};
 static constexpr size_t pollsAtOnce = 4;
 static constexpr uint64_t sweepAfterNs = 50'000;
 
-Operation *Communications::add(plan::TaskId task, std::unique_ptr<Communication> communication, std::string peers) {
+Operation *Communications::add(plan::TaskId task, std::unique_ptr<Communication> communication, int64_t firstPeer,
+                               std::string peers) {
   operations.push_back(std::make_unique<Operation>());
   if (Transport *transport = communication->messages())
     messages = transport;
   operations.back()->communication = std::move(communication);
   operations.back()->task = task;
+  operations.back()->firstPeer = firstPeer;
   operations.back()->peers = std::move(peers);
   open.reserve(operations.size());
   return operations.back().get();
@@ -111,11 +112,12 @@ bool Communications::idle(const Operation &awaited, Patience &patience) {
   bool isOver = patience.waitedNs >= uint64_t(std::chrono::nanoseconds(timeout).count());
   if (patience.spins % spinsPerName != 0 && !isOver)
     return true;
-  std::string peer = peerOf(awaited);
-  if (size_t digits = peer.find_first_of("0123456789"); digits != std::string::npos)
-    progress.waitingFor.store(int32_t(std::atoi(peer.c_str() + digits)) + 1, std::memory_order_relaxed);
+  int64_t waitsFor = awaited.communication->waitsFor();
+  progress.waitingFor.store(int32_t(waitsFor == Communication::nobody ? awaited.firstPeer : waitsFor) + 1,
+                            std::memory_order_relaxed);
   if (!isOver)
     return true;
+  std::string peer = peerOf(awaited);
   failed = Status::error(ErrorKind::runFailed,
                          "rank {} waited {:g} s for {} in {}: no answer before the deadline; {} has stopped, or needs "
                          "longer than that for its part of the step",
@@ -140,8 +142,8 @@ bool Communications::finishAll() {
 }
 
 std::string Communications::peerOf(const Operation &operation) {
-  std::string peer = operation.communication->waitsFor();
-  return peer.find_first_of("0123456789") == std::string::npos ? operation.peers : peer;
+  int64_t peer = operation.communication->waitsFor();
+  return peer == Communication::nobody ? operation.peers : fmt::format("rank {}", peer);
 }
 
 std::string Communications::describe(const Operation &operation) const {

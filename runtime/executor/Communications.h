@@ -21,6 +21,7 @@ struct Operation {
   static constexpr uint32_t closed = UINT32_MAX;
   std::unique_ptr<Communication> communication;
   plan::TaskId task = 0;
+  int64_t firstPeer = 0;
   std::string peers; ///< "rank 1" or "one of ranks 0, 2": for words, when it is not known whom it waits for
   uint32_t openPosition = closed; ///< in Communications' list
   uint32_t microbatch = 0;        ///< of the last start
@@ -44,7 +45,7 @@ public:
   }
 
   /// Set-up: takes the communication of `task` with these ranks. The address stays valid.
-  Operation *add(plan::TaskId task, std::unique_ptr<Communication> communication, std::string peers);
+  Operation *add(plan::TaskId task, std::unique_ptr<Communication> communication, int64_t firstPeer, std::string peers);
 
   void beginStep(int64_t number) { step = number; }
   void start(Operation &operation, void *input, void *output, uint32_t microbatch);

@@ -270,10 +270,6 @@ Status Executor::runStep(size_t program, const dg_scalars &scalars) { return sel
 
 bool Executor::hasOwnFailure() const { return self->hasOwnFailure(); }
 
-const plan::Value *Executor::portValue(size_t program, const std::string &port) const {
-  return self->portValue(program, port);
-}
-
 std::byte *Executor::portData(size_t program, const std::string &port, uint32_t slot) const {
   const plan::Value *value = self->portValue(program, port);
   return value ? self->arena.addressOf(*value, slot) : nullptr;

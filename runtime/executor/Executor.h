@@ -55,9 +55,8 @@ public:
   /// Whether the failure of a step began in this rank, and not in another.
   bool hasOwnFailure() const;
 
-  /// The value of a port on this rank's stage, or null if this stage has none. Between steps only.
-  const plan::Value *portValue(size_t program, const std::string &port) const;
-  /// Its bytes for one micro-batch (slot % slots), or null.
+  /// The bytes of a port's value for one micro-batch (slot % slots), or null if this rank's stage has none. Between
+  /// steps only.
   std::byte *portData(size_t program, const std::string &port, uint32_t slot = 0) const;
   /// The bytes of a value of this stage, or null if it belongs to another. Between steps only.
   std::byte *valueData(plan::ValueId value, uint32_t slot = 0) const;

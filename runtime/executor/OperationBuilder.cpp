@@ -89,9 +89,10 @@ Result<std::vector<Operation *>> makeOperations(const ExecutorRank &context, siz
     return tag.status();
 
   std::vector<Operation *> made;
+  int64_t firstPeer = 0;
   std::string peers;
   auto add = [&](std::unique_ptr<Communication> communication) {
-    made.push_back(context.communications.add(id, std::move(communication), peers));
+    made.push_back(context.communications.add(id, std::move(communication), firstPeer, peers));
   };
 
   if (task.kind == TaskKind::send || task.kind == TaskKind::receive) {
@@ -99,6 +100,7 @@ Result<std::vector<Operation *>> makeOperations(const ExecutorRank &context, siz
       return Status::error(ErrorKind::badInput, "task '{}' ({}) of stage {} has peer stage {} of {}", task.name,
                            task.source, context.at.pipe, task.peerStage, context.plan.numStages());
     int64_t peer = context.plan.mesh.rankOf({int64_t(task.peerStage), context.at.data, context.at.tensor});
+    firstPeer = peer;
     peers = fmt::format("rank {}", peer);
     if (task.kind == TaskKind::receive)
       add(makeReceive(transport, peer, *tag, value(0).bytes));
@@ -111,6 +113,7 @@ Result<std::vector<Operation *>> makeOperations(const ExecutorRank &context, siz
   Group group = groupOf(context, task.axis);
   std::vector<int64_t> others = group.ranks;
   std::erase(others, context.rank);
+  firstPeer = others.empty() ? context.rank : others[0];
   peers =
       others.size() == 1 ? fmt::format("rank {}", others[0]) : fmt::format("one of ranks {}", fmt::join(others, ", "));
   switch (task.kind) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings the loss of each step from the last pipeline stage, which computes it, to rank 0, which reports it, as
-// messages of a few bytes that nobody waits for: rank 0 may be some steps behind with its report.
+// Brings the loss of each step from the pipeline stage that computes it to rank 0, which reports it, as messages of a
+// few bytes that nobody waits for: rank 0 may be some steps behind with its report.
 #pragma once
 
 #include "runtime/executor/ProgressBoard.h"
@@ -22,8 +22,8 @@ public:
   /// Called on rank 0, in order of steps.
   using OnStep = std::function<void(const StepInfo &)>;
 
-  /// The source is the lowest rank of the last stage. `transport` may be null if that is rank 0. `progress` (may be
-  /// null) is told of waits.
+  /// The source is the lowest rank of the stage that has the loss. `transport` may be null if that is rank 0.
+  /// `progress` (may be null) is told of waits.
   LossChannel(const plan::Plan &plan, int64_t rank, Transport *transport, std::chrono::milliseconds timeout,
               OnStep onStep, ProgressLine *progress = nullptr);
   /// Open requests are given up.

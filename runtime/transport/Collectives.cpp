@@ -54,9 +54,9 @@ Progress GroupCommunication::goOn() {
   return state;
 }
 
-std::string GroupCommunication::waitsFor() const {
+int64_t GroupCommunication::waitsFor() const {
   const Exchange *exchange = waitingExchange();
-  return exchange->numOpen() > 0 ? fmt::format("rank {}", exchange->firstOpenRank()) : "no one";
+  return exchange->numOpen() > 0 ? exchange->firstOpenRank() : nobody;
 }
 
 Piece pieceOf(size_t count, size_t pieces, size_t index) {

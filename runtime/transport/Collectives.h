@@ -24,6 +24,7 @@ struct Group {
 /// A prepared communication. start() may be called again after it was done.
 class Communication {
 public:
+  static constexpr int64_t nobody = -1;
   virtual ~Communication() = default;
   /// Begins with these buffers (in place: input == output).
   virtual void start(void *input, void *output) = 0;
@@ -37,8 +38,8 @@ public:
   virtual Progress goOn() = 0;
   /// The transport whose messages it waits for; null where it looks into the memory of others.
   virtual Transport *messages() const { return nullptr; }
-  /// Whom it waits for, for the failure message: "rank 3". Valid while pending or failed.
-  virtual std::string waitsFor() const = 0;
+  /// The rank that it waits for, or nobody where it cannot tell. Valid while pending or failed.
+  virtual int64_t waitsFor() const = 0;
   virtual Status failure() const = 0;
 };
 

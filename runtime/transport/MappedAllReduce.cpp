@@ -104,9 +104,7 @@ public:
     return state = Progress::done;
   }
 
-  std::string waitsFor() const override {
-    return waiting < lines.size() ? fmt::format("rank {}", group.ranks[waiting]) : "no one";
-  }
+  int64_t waitsFor() const override { return waiting < lines.size() ? group.ranks[waiting] : nobody; }
   Status failure() const override { return failed; }
 
 private:

@@ -98,9 +98,7 @@ Progress MappedCommunication::goOn() {
   return state = Progress::done;
 }
 
-std::string MappedCommunication::waitsFor() const {
-  return waiting < size() ? fmt::format("rank {}", group.ranks[waiting]) : "no one";
-}
+int64_t MappedCommunication::waitsFor() const { return waiting < size() ? group.ranks[waiting] : nobody; }
 
 namespace {
 

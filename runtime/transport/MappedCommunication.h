@@ -35,7 +35,7 @@ public:
 
   void start(void *input, void *output) final;
   Progress goOn() final;
-  std::string waitsFor() const final;
+  int64_t waitsFor() const final;
   Status failure() const final { return failed; }
 
 protected:

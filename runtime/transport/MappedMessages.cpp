@@ -28,7 +28,7 @@ public:
       fail(noLineLeft(memory));
   }
 
-  std::string waitsFor() const override { return fmt::format("rank {}", peer); }
+  int64_t waitsFor() const override { return peer; }
   Status failure() const override { return failed; }
 
 protected:

@@ -105,7 +105,7 @@ public:
   }
 
   Transport *messages() const override { return parts[1]->messages(); }
-  std::string waitsFor() const override { return parts[current]->waitsFor(); }
+  int64_t waitsFor() const override { return parts[current]->waitsFor(); }
   Status failure() const override { return parts[current]->failure(); }
 
 private:

@@ -142,7 +142,7 @@ std::string runOnce(Communication &communication, void *input, void *output) {
     if (progress == Progress::failed)
       return communication.failure().message();
     if (std::chrono::steady_clock::now() > limit)
-      return "waits for " + communication.waitsFor();
+      return fmt::format("waits for rank {}", communication.waitsFor());
     std::this_thread::yield();
   }
 }
@@ -230,7 +230,7 @@ std::string runTogether(std::vector<std::unique_ptr<Communication>> &communicati
       if (progress == Progress::failed)
         return communication->failure().message();
       if (std::chrono::steady_clock::now() > limit)
-        return "waits for " + communication->waitsFor();
+        return fmt::format("waits for rank {}", communication->waitsFor());
       numDone += progress == Progress::done;
     }
     if (numDone == communications.size())
@@ -443,7 +443,7 @@ TEST_P(CollectiveFailures, nameTheRank) {
                   return ""; // never comes
                 auto communication = makeAllReduce(transport, group, 0x20000, DType::f32, count);
                 communication->start(data.data(), data.data());
-                while (communication->poll() == Progress::pending && communication->waitsFor() != "rank 2")
+                while (communication->poll() == Progress::pending && communication->waitsFor() != 2)
                   std::this_thread::yield();
                 transport.cancelAll();
                 return "";

@@ -37,7 +37,7 @@ Status runOnce(Communication &communication, void *buffer) {
     else
       std::this_thread::yield();
     if (spins > 100'000'000)
-      return Status::error(ErrorKind::runFailed, "waits for {}", communication.waitsFor());
+      return Status::error(ErrorKind::runFailed, "waits for rank {}", communication.waitsFor());
   }
 }
 
