@@ -29,6 +29,10 @@ Status checkEvaluation(const plan::Plan &plan, int64_t batch) {
   const plan::Program *program = plan.findProgram("eval");
   if (!program)
     return Status::error(ErrorKind::usage, "--eval-data: the job has no program 'eval'; compile the model with a loss");
+  if (program->batch < 1)
+    return Status::error(ErrorKind::usage,
+                         "--eval-data: the job was compiled without --batch, so that it cannot tell samples apart; "
+                         "compile the model with --batch N");
   if (batch > program->batch)
     return Status::error(ErrorKind::usage, "--eval-batch {}: the job evaluates at most {} samples at once", batch,
                          program->batch);
@@ -53,7 +57,8 @@ Result<Evaluation> Evaluation::create(const RankRun &run, const data::Dataset &d
   return evaluation;
 }
 
-Result<EvaluationInfo> Evaluation::evaluate(LossChannel &channel, uint64_t seed) {
+Result<std::optional<EvaluationInfo>> Evaluation::evaluate(LossChannel &channel, uint64_t seed,
+                                                           const std::function<bool()> &mayGoOn, bool &hasPeerFailed) {
   run->setPhase(RankPhase::evaluating);
   auto begin = std::chrono::steady_clock::now();
   double sums[2] = {0, 0};
@@ -62,10 +67,15 @@ Result<EvaluationInfo> Evaluation::evaluate(LossChannel &channel, uint64_t seed)
   scalars.seed = seed;
   int64_t samples = int64_t(order.size());
   for (int64_t position = 0; position < samples; position += batch) {
+    if (!mayGoOn())
+      return std::optional<EvaluationInfo>();
     int64_t count = std::min(batch, samples - position);
     DG_RETURN_IF_ERROR(feeder.fill(std::span(order).subspan(size_t(position), size_t(count))));
     ++scalars.step;
-    DG_RETURN_IF_ERROR(run->executor.runStep(program, scalars));
+    if (Status status = run->executor.runStep(program, scalars); !status) {
+      hasPeerFailed = true;
+      return status;
+    }
     if (run->trace)
       run->trace->collect("eval", scalars.step);
     if (channel.isSource()) {
@@ -73,7 +83,10 @@ Result<EvaluationInfo> Evaluation::evaluate(LossChannel &channel, uint64_t seed)
       sums[1] += double(scalarOf(run->executor, program, "accuracy")) * double(count);
     }
   }
-  DG_RETURN_IF_ERROR(channel.carry(sums));
+  if (Status status = channel.carry(sums); !status) {
+    hasPeerFailed = true;
+    return status;
+  }
   EvaluationInfo info;
   info.samples = samples;
   info.loss = sums[0] / double(samples);
@@ -81,7 +94,7 @@ Result<EvaluationInfo> Evaluation::evaluate(LossChannel &channel, uint64_t seed)
   info.hasLoss = hasLoss, info.hasAccuracy = hasAccuracy;
   info.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   run->setPhase(RankPhase::training);
-  return info;
+  return std::optional(info);
 }
 
 } // namespace dg::session

@@ -6,6 +6,8 @@
 #include "runtime/session/LossChannel.h"
 #include "runtime/session/RankRun.h"
 
+#include <functional>
+#include <optional>
 #include <vector>
 
 namespace dg::session {
@@ -16,8 +18,11 @@ public:
   /// Fails (usage) if the plan has no program "eval" or a smaller one.
   static Result<Evaluation> create(const RankRun &run, const data::Dataset &dataset, int64_t batch);
 
-  /// Every rank calls it between the same two steps. The numbers are valid on rank 0.
-  Result<EvaluationInfo> evaluate(LossChannel &channel, uint64_t seed);
+  /// Every rank calls it between the same two steps. Asks `mayGoOn` before each step of its own and gives nothing once
+  /// that says no, on all ranks alike. The numbers are valid on rank 0. On failure `hasPeerFailed` is set if it came
+  /// from another rank.
+  Result<std::optional<EvaluationInfo>> evaluate(LossChannel &channel, uint64_t seed,
+                                                 const std::function<bool()> &mayGoOn, bool &hasPeerFailed);
 
 private:
   Evaluation(const RankRun &run, data::Feeder feeder) : run(&run), feeder(std::move(feeder)) {}

@@ -27,7 +27,8 @@ struct RankRun {
   checkpoint::Agreement agree;
   /// Everyone's bytes, by rank; all ranks call it alike. Needed by checkReplicas only.
   std::function<Result<std::vector<std::string>>(const std::string &mine)> gather;
-  /// Asked before each training step, from 1; false on all ranks before the same step once the job was asked to stop.
+  /// Asked before each step of a training and of its evaluations, from 1; false on all ranks before the same step once
+  /// the job was asked to stop.
   std::function<bool(uint64_t)> mayStartStep;
   ProgressLine *progress = nullptr; ///< may be null
   TraceRecorder *trace = nullptr;   ///< may be null

@@ -39,6 +39,9 @@ Status checkTraining(const plan::Plan &plan, const TrainingOptions &options, int
   const plan::Program *program = plan.findProgram("train");
   if (!program)
     return Status::error(ErrorKind::usage, "the job has no program 'train'; compile the model with --train");
+  if (program->batch < 1)
+    return Status::error(ErrorKind::usage, "the job was compiled without --batch, so that it cannot tell samples "
+                                           "apart; compile the model with --batch N");
   if (options.dropLast && numSamples < program->batch)
     return Status::error(ErrorKind::usage, "--drop-last: the data set has {} samples, less than one batch of {}",
                          numSamples, program->batch);
@@ -96,9 +99,15 @@ private:
     return options.dropLast ? samples / batch : (samples + batch - 1) / batch;
   }
   Status runStep(std::span<const int64_t> order, int64_t count, double learningRate);
-  Status closeEpoch(Clock::time_point begin, double learningRate);
+  /// Whether all steps of the epoch were run, but it is not closed: the job was stopped in its evaluation.
+  bool isEpochOpen() const { return state.position > 0 && nextCount() == 0; }
+  /// Evaluates, then reports and closes the epoch. `stopped`: the job was asked to stop before that was done, and the
+  /// epoch is still open.
+  Result<Outcome> closeEpoch(Clock::time_point begin, double learningRate);
   Status checkReplicas();
-  Status evaluate();
+  /// Leaves `found` empty where there is nothing to evaluate on.
+  Result<Outcome> evaluate(std::optional<EvaluationInfo> &found);
+  void report(std::optional<EvaluationInfo> evaluated);
   Status save();
   Result<Outcome> finish(Outcome outcome);
   /// A failure inside a step or in a message means that another rank is gone or silent.
@@ -118,7 +127,7 @@ private:
   std::optional<Evaluation> evaluation;
   std::optional<checkpoint::CheckpointWriter> writer;
   int64_t savedStep = -1, evaluatedStep = -1;
-  uint64_t stepsHere = 0; ///< of this process
+  uint64_t stepsHere = 0; ///< of this process, those of evaluations too
   Clock::time_point started = Clock::now();
 };
 
@@ -127,7 +136,11 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
   if (resume) {
     DG_RETURN_IF_ERROR(resume->restore(run.plan, run.at(), dataOf));
     state = resume->state();
-    savedStep = evaluatedStep = state.step;
+    savedStep = state.step;
+    // An epoch that is closed was evaluated. Inside one there is only the evaluation at the end of --steps, of which
+    // the checkpoint does not tell whether it came to its end.
+    if (state.position == 0)
+      evaluatedStep = state.step;
   }
   state.model = run.plan.model.name;
   state.seed = options.seed;
@@ -207,16 +220,24 @@ Status Loop::checkReplicas() {
   return Status::error(ErrorKind::runFailed, "{}", drift->message);
 }
 
-Status Loop::evaluate() {
+Result<Outcome> Loop::evaluate(std::optional<EvaluationInfo> &found) {
   if (!evaluation)
-    return Status::ok();
-  auto info = evaluation->evaluate(channel, options.seed);
+    return Outcome::done;
+  run.reporter.flush(); // nothing more is told until it is over
+  auto mayGoOn = [this] { return run.mayStartStep(++stepsHere); };
+  auto info = evaluation->evaluate(channel, options.seed, mayGoOn, hasPeerFailed);
   if (!info)
-    return fromPeer(info.status());
-  info->epoch = state.epoch, info->step = state.step;
-  run.reporter.evaluation(*info);
+    return info.status();
+  found = std::move(*info);
+  return found ? Outcome::done : Outcome::stopped;
+}
+
+void Loop::report(std::optional<EvaluationInfo> evaluated) {
+  if (!evaluated)
+    return;
+  evaluated->epoch = state.epoch, evaluated->step = state.step;
+  run.reporter.evaluation(*evaluated);
   evaluatedStep = state.step;
-  return Status::ok();
 }
 
 Status Loop::save() {
@@ -234,7 +255,7 @@ Status Loop::save() {
   return Status::ok();
 }
 
-Status Loop::closeEpoch(Clock::time_point begin, double learningRate) {
+Result<Outcome> Loop::closeEpoch(Clock::time_point begin, double learningRate) {
   DG_RETURN_IF_ERROR(fromPeer(channel.drain()));
   EpochInfo info;
   info.epoch = state.epoch + 1;
@@ -242,17 +263,29 @@ Status Loop::closeEpoch(Clock::time_point begin, double learningRate) {
   info.meanLoss = state.position > 0 ? state.lossSum / double(state.position) : 0;
   info.seconds = secondsSince(begin);
   info.learningRate = learningRate;
+  // Before the epoch is closed and told: a run that is stopped here continues with the evaluation, and nothing is told
+  // twice.
+  std::optional<EvaluationInfo> evaluated;
+  if (auto outcome = evaluate(evaluated); !outcome || *outcome == Outcome::stopped)
+    return outcome;
   run.reporter.epoch(info);
   ++state.epoch;
   state.position = 0;
   state.lossSum = 0;
-  return evaluate();
+  report(evaluated);
+  return Outcome::done;
 }
 
 Result<Outcome> Loop::finish(Outcome outcome) {
   DG_RETURN_IF_ERROR(fromPeer(channel.drain()));
-  if (outcome == Outcome::done && evaluatedStep != state.step)
-    DG_RETURN_IF_ERROR(evaluate());
+  if (outcome == Outcome::done && evaluatedStep != state.step) {
+    std::optional<EvaluationInfo> evaluated;
+    auto evaluatedOutcome = evaluate(evaluated);
+    if (!evaluatedOutcome)
+      return evaluatedOutcome;
+    outcome = *evaluatedOutcome;
+    report(evaluated);
+  }
   DG_RETURN_IF_ERROR(save());
   bool isResumable = outcome == Outcome::stopped && writer;
   run.reporter.end(
@@ -263,7 +296,7 @@ Result<Outcome> Loop::finish(Outcome outcome) {
 
 Result<Outcome> Loop::train() {
   run.setPhase(RankPhase::training);
-  while (!isFinished()) {
+  while (!isFinished() || isEpochOpen()) {
     auto begin = Clock::now();
     std::vector<int64_t> order = data::sampleOrder(dataset.numSamples(), options.shuffle, options.seed, state.epoch);
     double learningRate = options.learningRate * options.schedule.factorOf(state.epoch);
@@ -279,7 +312,11 @@ Result<Outcome> Loop::train() {
     }
     if (nextCount() > 0)
       break; // the last step came before the end of the epoch
-    DG_RETURN_IF_ERROR(closeEpoch(begin, learningRate));
+    auto closed = closeEpoch(begin, learningRate);
+    if (!closed)
+      return closed;
+    if (*closed == Outcome::stopped)
+      return finish(Outcome::stopped);
     const CheckpointInterval &every = options.checkpointEvery;
     // A checkpoint by steps that is due at the last step of an epoch is written once the epoch is closed.
     if ((every.epochs > 0 && state.epoch % every.epochs == 0) || (every.steps > 0 && state.step % every.steps == 0))

@@ -227,6 +227,25 @@ int chooseStep(Source &source, const CompileOptions &options, StepSource &step) 
   return 0;
 }
 
+/// The options with the batch of a training whose inputs all have the same fixed number of rows, which is that of one
+/// micro-batch. A search needs --batch: it chooses the rows.
+CompileOptions withFixedBatch(mlir::ModuleOp module, const StepSource &step, const CompileOptions &given) {
+  CompileOptions options = given;
+  if (!step.isTraining || options.batch > 0 || wantsPlanning(options))
+    return options;
+  int64_t rows = 0;
+  for (auto graph : module.getOps<ir::GraphOp>())
+    for (auto each : graph.getInputTypes().getAsRange<mlir::TypeAttr>()) {
+      auto type = llvm::cast<mlir::RankedTensorType>(each.getValue());
+      if (type.getRank() == 0 || type.isDynamicDim(0) || (rows > 0 && rows != type.getDimSize(0)))
+        return options;
+      rows = type.getDimSize(0);
+    }
+  options.microbatches = std::max<int64_t>(1, options.microbatches);
+  options.batch = rows * options.microbatches;
+  return options;
+}
+
 /// Gives the plan its bracketings and its prediction, and proves it.
 Status completePlan(JobPlan &job) {
   partitioner::CostModel costs(job.cluster);
@@ -378,7 +397,7 @@ int compile(const CompileOptions &options) {
     return status ? 0 : report(status);
   }
   JobPlan job;
-  if (int code = planJob(*source.module, options, step, job); code != 0)
+  if (int code = planJob(*source.module, withFixedBatch(*source.module, step, options), step, job); code != 0)
     return code;
   if (Status status = options.emit == "dg" ? Status::ok() : completePlan(job); !status)
     return report(status);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that the loop trains every sample once an epoch on any mesh, as plain arithmetic says; that stopping and
 // resuming gives the same bits as not stopping; and that evaluation is the mean over samples.
+#include "runtime/session/Evaluation.h"
 #include "runtime/support/CounterRandom.h"
 #include "tests/unit/TemporaryFolder.h"
 #include "tests/unit/session/ThreadedRun.h"
@@ -124,7 +125,8 @@ TEST(Training, stoppingAndResumingChangesNoBit) {
   whole.train(optionsOf(3), dataset, &dataset);
   std::vector<float> expected = whole.reporter.losses();
   ASSERT_EQ(expected.size(), 18u);
-  for (uint64_t stop = 1; stop <= 18; ++stop) {
+  // Six steps of training and six of evaluation in each epoch.
+  for (uint64_t stop = 1; stop <= 36; ++stop) {
     TemporaryFolder folder;
     TrainingOptions options = optionsOf(3);
     options.checkpointDirectory = folder.path("ckpt");
@@ -145,6 +147,34 @@ TEST(Training, stoppingAndResumingChangesNoBit) {
     EXPECT_EQ(second.reporter.epochs.back().meanLoss, whole.reporter.epochs.back().meanLoss);
     ASSERT_EQ(first.reporter.evaluations.size() + second.reporter.evaluations.size(), 3u);
     EXPECT_EQ(second.reporter.evaluations.back().loss, whole.reporter.evaluations.back().loss);
+  }
+}
+
+TEST(Training, anEvaluationThatWasStoppedIsRunOnResume) {
+  // The last one of --steps, inside an epoch and at its end.
+  for (int64_t steps : {8, 12}) {
+    ThreadedRun whole(toyPlan(1, 2, 10));
+    data::Dataset dataset = toyData(whole.plan, 53);
+    whole.train(optionsOf(0, steps), dataset, &dataset);
+    ASSERT_EQ(whole.reporter.evaluations.size(), 2u);
+    TemporaryFolder folder;
+    TrainingOptions options = optionsOf(0, steps);
+    options.checkpointDirectory = folder.path("ckpt");
+    ThreadedRun first(whole.plan), second(whole.plan);
+    first.stopBeforeStep = uint64_t(steps) + 6 + 3;
+    EXPECT_EQ(first.train(options, dataset, &dataset), Outcome::stopped);
+    EXPECT_EQ(first.reporter.evaluations.size(), 1u);
+    ASSERT_EQ(first.reporter.ends.size(), 1u);
+    EXPECT_TRUE(first.reporter.ends[0].stopped);
+    auto checkpoint = checkpoint::Checkpoint::open(folder.path("ckpt"));
+    ASSERT_TRUE(checkpoint) << checkpoint.status().message();
+    EXPECT_EQ(checkpoint->state().step, steps);
+    EXPECT_EQ(second.train(options, dataset, &dataset, &*checkpoint), Outcome::done);
+    EXPECT_TRUE(second.reporter.steps.empty());
+    ASSERT_EQ(second.reporter.evaluations.size(), 1u);
+    EXPECT_EQ(second.reporter.evaluations[0].loss, whole.reporter.evaluations[1].loss);
+    EXPECT_EQ(second.reporter.evaluations[0].epoch, whole.reporter.evaluations[1].epoch);
+    EXPECT_EQ(first.reporter.epochs.size() + second.reporter.epochs.size(), whole.reporter.epochs.size());
   }
 }
 
@@ -236,6 +266,14 @@ TEST(Training, evaluationIsTheMeanOverSamples) {
       EXPECT_NEAR(found.back().accuracy * 41, std::round(found.back().accuracy * 41), 1e-4);
       EXPECT_NEAR(found.back().accuracy, found.front().accuracy, 1e-6);
     }
+}
+
+TEST(Training, aJobWithoutABatchIsRefused) {
+  plan::Plan plan = toyPlan(1, 1, 10);
+  for (plan::Program &program : plan.programs)
+    program.batch = 0;
+  EXPECT_NE(checkTraining(plan, optionsOf(1), 64).message().find("--batch"), std::string::npos);
+  EXPECT_NE(checkEvaluation(plan, 0).message().find("--batch"), std::string::npos);
 }
 
 TEST(Training, whatCannotBeContinuedIsRefused) {
