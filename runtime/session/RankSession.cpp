@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/RankSession.h"
 
+#include "runtime/executor/RequestBound.h"
 #include "runtime/launch/LaunchMessage.h"
 #include "runtime/session/DryRun.h"
 #include "runtime/session/HostCores.h"
@@ -18,6 +19,12 @@ namespace dg::session {
 static constexpr int exitStoppedResumable = 75, exitTerminated = 128 + SIGTERM;
 /// Ranks meet around a checkpoint, which may take long on a slow disk.
 static constexpr std::chrono::milliseconds longestMeeting = std::chrono::minutes(30);
+/// Who comes with a failure of its own waits no longer for ranks that do not come: they may be waiting for it in a
+/// step, and it must tell the cause before they tell that it is silent.
+static constexpr std::chrono::milliseconds longestWithFailure = std::chrono::seconds(2);
+
+/// What LossChannel has open at most, and some for meetings.
+static constexpr uint32_t lossRequests = 64;
 
 namespace {
 
@@ -57,7 +64,9 @@ static std::string pack(const Status &status) {
 }
 
 Status RankSession::agree(const Status &mine) {
-  auto said = context.allGather(pack(mine), deadlineIn(std::max(longestMeeting, assignment.timeout)));
+  const auto patience =
+      mine ? std::max(longestMeeting, assignment.timeout) : std::min(longestWithFailure, assignment.timeout / 4);
+  auto said = context.allGather(pack(mine), deadlineIn(patience));
   if (!mine)
     return mine;
   if (!said) {
@@ -92,6 +101,8 @@ Status RankSession::connect() {
   options.spansHosts = place.spansHosts;
   options.hostId = place.hostId;
   options.networkDevice = place.networkDevice;
+  options.maxRequests = std::max(
+      options.maxRequests, requestsNeeded(plan, uint32_t(plan.mesh.coordinatesOf(context.rank()).pipe)) + lossRequests);
   // Ranks of a host reduce in each other's arenas.
   uint64_t arenaBytes = plan.memory[size_t(plan.mesh.coordinatesOf(context.rank()).pipe)].arenaBytes;
   options.sharedBytes = std::max<size_t>(arenaBytes, 1);
@@ -216,6 +227,8 @@ Result<int> RankSession::work() {
       status = runInference(run, *assignment.inference, *assignment.dataset, isPeers);
   }
   hasPeerFailed = hasPeerFailed || isPeers;
+  if (status)
+    status = reporter->failure();
   if (status && !assignment.tracePath.empty())
     status = trace->write(assignment.tracePath, run.agree);
   // Replicas and shards do the same work: one rank of each stage tells.
@@ -242,6 +255,13 @@ int RankSession::run() {
   if (transport)
     transport->cancelAll();
   return code.status().exitCode();
+}
+
+void removeUnfinished(const Assignment &assignment) {
+  if (assignment.inference)
+    removeUnfinishedResults(*assignment.inference);
+  if (!assignment.tracePath.empty())
+    TraceRecorder::removeUnfinished(assignment.tracePath, assignment.job->plan().mesh.numRanks());
 }
 
 int runRank(RankContext &context, const Assignment &assignment) {

@@ -35,4 +35,8 @@ struct Assignment {
 /// Returns the rank's exit code: 0 done, 75 stopped with a checkpoint, 143 stopped without, else that of the failure.
 int runRank(RankContext &context, const Assignment &assignment);
 
+/// Removes the results and the trace that ranks have left half-written because they were ended in the middle. For the
+/// launcher, after a run that failed or was stopped, when no rank is alive.
+void removeUnfinished(const Assignment &assignment);
+
 } // namespace dg::session

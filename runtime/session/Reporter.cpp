@@ -4,8 +4,10 @@
 #include "runtime/session/JsonLine.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -30,6 +32,28 @@ public:
 
 private:
   Clock::time_point last{};
+};
+
+/// Where a report goes, and the first error on the way.
+class Output {
+public:
+  explicit Output(FILE *file) : file(file) {}
+  void write(const std::string &text) {
+    if (error != 0)
+      return;
+    errno = 0;
+    if (std::fwrite(text.data(), 1, text.size(), file) != text.size() || std::fflush(file) != 0)
+      error = errno != 0 ? errno : EIO;
+  }
+  Status failure() const {
+    return error == 0 ? Status::ok()
+                      : Status::error(ErrorKind::runFailed, "the report on stdout cannot be written: {}",
+                                      std::strerror(error));
+  }
+
+private:
+  FILE *file;
+  int error = 0;
 };
 
 std::string meshText(const plan::Mesh &mesh) {
@@ -93,10 +117,10 @@ public:
   }
   ~JsonReporter() override { flush(); }
   void flush() override {
-    std::fwrite(pending.data(), 1, pending.size(), out);
-    std::fflush(out);
+    out.write(pending);
     pending.clear();
   }
+  Status failure() const override { return out.failure(); }
 
 private:
   /// Whole lines leave in one write that a pipe takes at once or not at all, so that a rank that is killed leaves no
@@ -111,7 +135,7 @@ private:
   }
   static constexpr size_t atomicBytes = PIPE_BUF;
   std::string pending;
-  FILE *out;
+  Output out;
   Throttle throttle;
 };
 
@@ -153,10 +177,8 @@ public:
     line("{} after {} steps ({} epochs) in {:.2f} s{}", info.stopped ? "stopped, continue with --resume," : "done",
          info.steps, info.epochs, info.seconds, lastLoss ? fmt::format(", last loss {:.6f}", *lastLoss) : "");
   }
-  void flush() override {
-    clearBar();
-    std::fflush(out);
-  }
+  void flush() override { clearBar(); }
+  Status failure() const override { return out.failure(); }
 
 private:
   void clearBar() {
@@ -167,11 +189,10 @@ private:
   }
   template <typename... Args> void line(fmt::format_string<Args...> format, Args &&...args) {
     clearBar();
-    std::string text = fmt::format(format, std::forward<Args>(args)...) + "\n";
-    std::fwrite(text.data(), 1, text.size(), out);
-    std::fflush(out);
+    out.write(fmt::format(format, std::forward<Args>(args)...) + "\n");
   }
-  FILE *out, *bar;
+  Output out;
+  FILE *bar;
   Throttle throttle;
   StartInfo begun;
   std::optional<float> lastLoss;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/plan/Plan.h"
+#include "runtime/support/Status.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -75,6 +76,8 @@ public:
   virtual void checkpoint(const CheckpointInfo &) {}
   virtual void end(const EndInfo &) {}
   virtual void flush() {}
+  /// The first write that failed, as on a full disk; later ones are not tried. Ask it once all is flushed.
+  virtual Status failure() const { return Status::ok(); }
 };
 
 /// For ranks other than 0.

@@ -79,4 +79,11 @@ Status TraceRecorder::write(const std::string &path, const checkpoint::Agreement
   return status;
 }
 
+void TraceRecorder::removeUnfinished(const std::string &path, int64_t numRanks) {
+  std::error_code ignored;
+  std::filesystem::remove(path + ".partial", ignored);
+  for (int64_t rank = 0; rank < numRanks; ++rank)
+    std::filesystem::remove(partOf(path, rank), ignored);
+}
+
 } // namespace dg::session

@@ -32,6 +32,8 @@ public:
   /// Every rank writes its part beside `path`; rank 0 joins them and renames. Fails (runFailed) on every rank if it
   /// fails on one.
   Status write(const std::string &path, const checkpoint::Agreement &agree);
+  /// What ranks that were ended meanwhile have left beside `path`.
+  static void removeUnfinished(const std::string &path, int64_t numRanks);
 
 private:
   Status writePart(const std::string &path) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that executors of several ranks, each in its own thread over the in-process transport, compute what one rank
 // would: collectives, pipelines whose buffers are fewer than the micro-batches, and the words of a missed deadline.
+#include "runtime/executor/RequestBound.h"
 #include "runtime/transport/InProcessTransport.h"
 #include "tests/unit/executor/TestPlan.h"
 
@@ -288,6 +289,25 @@ TEST_P(RanksTest, lostPeerIsNamed) {
   EXPECT_EQ(status.message(), "rank 0 lost rank 1 in 'fc1/send' (dg.test, test.mlir:1:1), step 3, micro-batch 0: "
                               "connection reset");
   EXPECT_TRUE(transport.isCancelled);
+}
+
+TEST(RequestBound, isEnoughForAllThatIsOpenAtOnce) {
+  // 600 gradients over three ranks: two segments of each, parts and sums, to and from two others.
+  PlanMaker maker(2, 3);
+  ChunkId chunk = maker.addChunk();
+  for (int i = 0; i < 600; ++i) {
+    ValueId gradient = maker.addValue("gradient", {4});
+    maker.plan.tasks[maker.addTask(chunk, TaskKind::allReduce, "all_reduce", {gradient})].axis = "data";
+  }
+  maker.addTask(chunk, TaskKind::send, "send", {maker.addValue("sent", {4}, 0, 5)});
+  EXPECT_EQ(requestsNeeded(maker.plan, 0), 600u * 2 * 2 * 2 * 2 + 5);
+  EXPECT_EQ(requestsNeeded(maker.plan, 1), 0u);
+  // Programs do not run at the same time.
+  maker.plan.programs.push_back(maker.plan.programs[0]);
+  ChunkId other = maker.addChunk();
+  maker.plan.chunks[other].program = 1;
+  maker.addTask(other, TaskKind::receive, "receive", {maker.addValue("received", {4})});
+  EXPECT_EQ(requestsNeeded(maker.plan, 0), 600u * 2 * 2 * 2 * 2 + 5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, RanksTest, testing::Values(1, 2));

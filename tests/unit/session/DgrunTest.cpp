@@ -141,6 +141,51 @@ TEST_F(Dgrun, withoutACheckpointSigtermIsNotResumable) {
   EXPECT_EQ(result.code, 143) << result.error;
 }
 
+TEST_F(Dgrun, anEvaluationStopsAndIsRunOnResume) {
+  std::string job = pack(1, 2), directory = folder.path("ckpt");
+  bool isStopped = false;
+  // So many samples, one by one, that nobody would wait for their end.
+  CommandResult first = train(job,
+                              {"--epochs", "1", "--checkpoint", directory, "--eval-batch", "1", "--eval-data",
+                               "x=randn:5000000x3", "--eval-data", "y=randn:5000000"},
+                              [&](pid_t pid, const std::string &out) {
+                                if (!isStopped && out.find("\"step\":6,") != std::string::npos)
+                                  isStopped = true, kill(pid, SIGTERM);
+                              });
+  ASSERT_EQ(first.code, 75) << first.error;
+  EXPECT_EQ(lossesOf(first).size(), 6u);
+  EXPECT_TRUE(eventsOf(first, "eval").empty());
+  EXPECT_EQ(eventsOf(first, "end")[0]["resumable"], true);
+  std::vector<std::string> evaluated = {"--epochs", "1", "--eval-data", "x=randn:41x3", "--eval-data", "y=randn:41"};
+  CommandResult whole = train(job, evaluated);
+  evaluated.insert(evaluated.end(), {"--checkpoint", directory, "--resume"});
+  CommandResult second = train(job, evaluated);
+  ASSERT_EQ(second.code, 0) << second.error;
+  EXPECT_TRUE(lossesOf(second).empty());
+  ASSERT_EQ(eventsOf(second, "eval").size(), 1u);
+  for (const char *name : {"epoch", "eval"})
+    EXPECT_EQ(eventsOf(second, name)[0]["loss"], eventsOf(whole, name)[0]["loss"]);
+}
+
+TEST_F(Dgrun, aReportThatCannotBeWrittenIsAFailure) {
+  std::string command =
+      fmt::format("exec {} {} --json --data x=randn:53x3 --data y=randn:53 >/dev/full", DG_DGRUN, pack(1, 2));
+  expectFailure(test::runCommand({"/bin/sh", "-c", command}), 1, {"stdout", "No space left"});
+}
+
+TEST_F(Dgrun, anInterruptLeavesNothingHalfWritten) {
+  std::string directory = folder.path("results");
+  fs::create_directory(directory);
+  CommandResult result =
+      run({pack(1, 2), "--json", "--input", "x=randn:3000000x3", "--output", "p=@" + directory + "/p.npy"},
+          [](pid_t pid, const std::string &out) {
+            if (out.find("\"event\":\"step\"") != std::string::npos)
+              kill(pid, SIGINT);
+          });
+  EXPECT_EQ(result.code, 130) << result.error;
+  EXPECT_TRUE(fs::is_empty(directory));
+}
+
 TEST_F(Dgrun, anotherPlanContinues) {
   std::string directory = folder.path("ckpt");
   CommandResult whole = train(pack(1, 1), {"--epochs", "4"});

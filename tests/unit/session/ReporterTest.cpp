@@ -79,6 +79,18 @@ TEST(Reporter, withoutATerminalThereAreOnlyWholeLines) {
   EXPECT_NE(text.find("accuracy 87.50 %"), std::string::npos) << text;
 }
 
+TEST(Reporter, aWriteThatFailsIsRemembered) {
+  for (auto make : {makeJsonReporter, makePlainText}) {
+    std::unique_ptr<FILE, int (*)(FILE *)> full(std::fopen("/dev/full", "w"), std::fclose);
+    ASSERT_TRUE(full);
+    auto reporter = make(full.get());
+    tellAll(*reporter);
+    reporter->flush();
+    EXPECT_NE(reporter->failure().message().find("No space left"), std::string::npos);
+  }
+  EXPECT_TRUE(makeSilentReporter()->failure());
+}
+
 TEST(Reporter, aFailureIsAnEventToo) {
   auto event = nlohmann::json::parse(failureEvent(3, 17, "rank 3 \"died\""));
   EXPECT_EQ(event["event"], "failure");
