@@ -3,8 +3,6 @@
 #include "ir/CommunicationOps.h"
 #include "ir/GraphOps.h"
 
-#include <numeric>
-
 using namespace mlir;
 
 namespace dg::ir {
@@ -82,6 +80,12 @@ bool SimulatedStep::mayStart(const Run &run) const {
   });
 }
 
+/// The sample that a row of a rank holds. Padding repeats the rank's last sample, or the first of the step where it has
+/// none: rows of zeros could make values infinite that real samples do not, and a weight of zero makes NaN of them.
+static int64_t sampleAt(SampleRange mine, int64_t row) {
+  return mine.count > 0 ? mine.start + std::min(row, mine.count - 1) : 0;
+}
+
 FailureOr<SimulatedStep::PerRank> SimulatedStep::modelInput(Run &run, StringRef name, RankedTensorType type) {
   PerRank locals;
   SampleRange microbatch = partOf({0, numSamples}, numMicrobatches, run.microbatch);
@@ -95,13 +99,16 @@ FailureOr<SimulatedStep::PerRank> SimulatedStep::modelInput(Run &run, StringRef 
     if (name == "sample_weight") {
       std::fill_n(local.data.begin(), mine.count, 1.0 / double(numSamples));
     } else if (name == "sample_index") {
-      std::iota(local.data.begin(), local.data.begin() + mine.count, double(mine.start));
+      for (auto [row, number] : llvm::enumerate(local.data))
+        number = double(sampleAt(mine, int64_t(row)));
     } else {
       const HostTensor &whole = inputs.at(name.str());
       if (ArrayRef<int64_t>(whole.shape).drop_front() != type.getShape().drop_front())
         return run.chunk.emitOpError() << "has input '" << name << "' of type " << type
                                        << ", expected the tensor that is fed to have the same shape of a sample";
       pasteBlock(local, cutBlock(whole, 0, mine.start, mine.count), 0, 0);
+      for (int64_t row = mine.count; row < type.getDimSize(0); ++row)
+        pasteBlock(local, cutBlock(whole, 0, sampleAt(mine, row), 1), 0, row);
     }
     roundTo(ranks.precision, type, local);
     locals.push_back(std::move(local));

@@ -74,17 +74,20 @@ Result<Feeder> Feeder::create(const plan::Plan &plan, const plan::Program &progr
 
 Status Feeder::fill(std::span<const int64_t> samples) {
   int64_t count = int64_t(samples.size());
-  if (count > batch)
+  if (count < 1 || count > batch)
     return Status::error(ErrorKind::runFailed, "a step of {} samples was asked of a program for {}", count, batch);
-  float weight = count > 0 ? float(1.0 / double(count)) : 0.0f;
+  const float weights[] = {float(1.0 / double(count)), 0};
   for (Input &input : inputs)
     for (size_t m = 0; m < input.slots.size(); ++m) {
       Block mine = dealtTo(count, deal, int64_t(m), dataRank);
       std::byte *row = input.slots[m];
-      for (int64_t i = 0; i < mine.size; ++i, row += input.rowBytes) {
-        int64_t number = mine.begin + i, sample = samples[size_t(number)];
+      for (int64_t i = 0; i < input.rows; ++i, row += input.rowBytes) {
+        bool isPadding = i >= mine.size;
+        // Padding repeats this rank's last sample, or the first of a step in which the rank has none.
+        int64_t number = !isPadding ? mine.begin + i : mine.size > 0 ? mine.begin + mine.size - 1 : 0;
+        int64_t sample = samples[size_t(number)];
         if (input.source == Input::Source::weight)
-          std::memcpy(row, &weight, sizeof(weight));
+          std::memcpy(row, &weights[isPadding], sizeof(float));
         else if (input.source == Input::Source::index)
           std::memcpy(row, &number, sizeof(number));
         else if (!input.column->copySample(sample, row))
@@ -92,7 +95,6 @@ Status Feeder::fill(std::span<const int64_t> samples) {
                                input.column->spec(), sample, input.column->argument().name,
                                plan::nameOf(input.column->argument().dtype));
       }
-      std::memset(row, 0, size_t((input.rows - mine.size) * input.rowBytes));
     }
   return Status::ok();
 }

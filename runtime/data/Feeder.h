@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies one rank's share of a step from the data set into its input buffers: nothing but what this rank computes on is
-// touched, padding rows become zero with weight zero.
+// touched. Padding rows repeat a sample of the step with weight zero: rows of zeros could make a model's values
+// infinite (log 0, x / |x|), and zero times that is NaN.
 #pragma once
 
 #include "runtime/data/Dataset.h"
@@ -23,9 +24,9 @@ public:
   static Result<Feeder> create(const plan::Plan &plan, const plan::Program &program, const Dataset &dataset,
                                plan::Coordinates at, const BufferOf &bufferOf);
 
-  /// Fills every input for a step over these samples (indices into the data set, in the step's order; at most the
-  /// program's batch). Each filled row weighs 1 / samples.size() and has its place in `samples` as number. Fails if a
-  /// value does not fit its argument's type. Does not allocate.
+  /// Fills every input for a step over these samples (indices into the data set, in the step's order; at least one, at
+  /// most the program's batch). Each filled row weighs 1 / samples.size() and has its place in `samples` as number.
+  /// Fails if a value does not fit its argument's type. Does not allocate.
   Status fill(std::span<const int64_t> samples);
 
 private:

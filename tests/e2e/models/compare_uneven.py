@@ -3,6 +3,7 @@
 
     python3 compare_uneven.py BIN
 """
+import dataclasses
 import sys
 
 import dg_job
@@ -40,6 +41,30 @@ def check_last_batches(comparison, commands, case, batch, samples, meshes):
         comparison.expect(f"{subject}: samples of steps as cut", samples_of(events) == EPOCHS * sizes, True)
 
 
+# Logarithms and row norms, of which a row of zeros would make NaN.
+NORMED_LOGS = """module attributes {dg.optimizer = "sgd:lr=0.01"} {
+  dg.graph @loss(%x: tensor<?x10xf32>, %y: tensor<?x1xf32>) {
+    %square = dg.mul %x, %x
+    %log = dg.log %square
+    %sum = dg.reduce_sum %square {dims = array<i64: 1>, keep}
+    %norm = dg.sqrt %sum
+    %unit = dg.div %log, %norm
+    %w = dg.parameter "weight" tensor<1x10xf32> uniform 0.3
+    %p = dg.linear %unit, %w
+    %loss = dg.mse %p, %y
+    dg.return %loss
+  }
+}
+"""
+
+
+def check_padding_poisons_nothing(comparison, commands):
+    source = commands.folder / "normed_logs.mlir"
+    source.write_text(NORMED_LOGS)
+    case = dataclasses.replace(MLP, name="normed_logs", source=str(source))
+    check_last_batches(comparison, commands, case, 10, 23, [("data=4",), ("data=1", "--microbatches", 3)])
+
+
 def check_each_sample_counts_once(comparison, commands, samples=103):
     """Without learning, the losses of a shuffled epoch weighted by their samples are the loss of all samples at once."""
     data = data_of(commands, MLP, samples)
@@ -72,6 +97,7 @@ def main(binaries):
         check_last_batches(comparison, commands, MLP, 10, 101, [("data=4",)])
         check_last_batches(comparison, commands, LENET, 10, 27, [("data=2",), pipe])
         check_last_batches(comparison, commands, GPT, 4, 11, [("data=2",), pipe])
+        check_padding_poisons_nothing(comparison, commands)
         check_each_sample_counts_once(comparison, commands)
         check_accumulation(comparison, commands, MLP, 8, 10, [("data=1",), ("data=2",), pipe])
         check_accumulation(comparison, commands, GPT, 4, 3, [("data=1",), ("data=2",), pipe])

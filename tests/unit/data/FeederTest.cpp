@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves that the ranks together are fed each sample of a step exactly once, with weights that sum to one and zeros
-// elsewhere, and that each knows its number in the step wherever it was dealt to.
+// Proves that the ranks together are fed each sample of a step exactly once, with weights that sum to one, that each
+// knows its number in the step wherever it was dealt to, and that padding is a sample of the step with weight zero.
 #include "runtime/data/Feeder.h"
 
 #include <gtest/gtest.h>
@@ -93,19 +93,19 @@ void checkStep(int64_t batch, uint32_t microbatches, int64_t dataRanks, int64_t 
       ASSERT_EQ(first.slots.size(), microbatches) << "a stage is fed only what it has";
       for (int64_t row = 0; row < rows; ++row) {
         float weight = last.at<float>(2, m, size_t(row)), expectedX[2] = {0, 0};
-        int64_t expectedY = 0, expectedNumber = 0;
+        int64_t expectedY = 0, number = last.at<int64_t>(3, m, size_t(row));
+        ASSERT_TRUE(number >= 0 && number < samples);
         if (weight != 0) {
-          expectedNumber = seen;
           ASSERT_EQ(weight, float(1.0 / double(samples)));
-          int64_t sample = step[size_t(seen++)];
-          dataset.find("x")->copySample(sample, reinterpret_cast<std::byte *>(expectedX));
-          dataset.find("y")->copySample(sample, reinterpret_cast<std::byte *>(&expectedY));
+          ASSERT_EQ(number, seen++);
         }
+        int64_t sample = step[size_t(number)];
+        dataset.find("x")->copySample(sample, reinterpret_cast<std::byte *>(expectedX));
+        dataset.find("y")->copySample(sample, reinterpret_cast<std::byte *>(&expectedY));
         weights += double(weight);
         ASSERT_EQ(first.at<float>(0, m, size_t(row) * 2), expectedX[0]);
         ASSERT_EQ(first.at<float>(0, m, size_t(row) * 2 + 1), expectedX[1]);
         ASSERT_EQ(last.at<int64_t>(1, m, size_t(row)), expectedY);
-        ASSERT_EQ(last.at<int64_t>(3, m, size_t(row)), expectedNumber);
       }
     }
   EXPECT_EQ(seen, samples);
@@ -131,10 +131,21 @@ TEST(Feeder, aSecondStepLeavesNothingOfTheFirst) {
   ASSERT_TRUE(feeder->fill(std::vector<int64_t>{0, 1, 2, 3}));
   ASSERT_TRUE(feeder->fill(std::vector<int64_t>{4}));
   EXPECT_EQ(memory.at<float>(2, 0, 0), 1.0f);
+  int64_t only = 0;
+  dataset.find("y")->copySample(4, reinterpret_cast<std::byte *>(&only));
   for (size_t row = 1; row < 4; ++row) {
     EXPECT_EQ(memory.at<float>(2, 0, row), 0.0f);
-    EXPECT_EQ(memory.at<int64_t>(1, 0, row), 0);
+    EXPECT_EQ(memory.at<int64_t>(1, 0, row), only);
   }
+}
+
+TEST(Feeder, aStepWithoutSamplesIsRefused) {
+  plan::Plan plan = makePlan(4, 1, 1);
+  Dataset dataset = openSet(plan, 8);
+  Memory memory;
+  auto feeder = Feeder::create(plan, plan.programs[0], dataset, {1, 0, 0}, memory.bufferOf(plan));
+  ASSERT_TRUE(feeder);
+  EXPECT_NE(feeder->fill({}).message().find("a step of 0 samples"), std::string::npos);
 }
 
 TEST(Feeder, plansThatCannotHoldTheirBatchAreRefused) {
