@@ -200,10 +200,10 @@ double StepModel::slotsOf(uint32_t stage) const {
   case PipelineKind::gpipe:
     return m;
   case PipelineKind::oneForwardOneBackward:
-  case PipelineKind::zeroBubbleH1:
     return std::min(m, p - stage);
   case PipelineKind::interleaved: // chunks in flight before the first backward, over the chunks of a rank
     return std::min(m, ((p - stage - 1) * 2 + (v - 1) * p + 1) / v);
+  case PipelineKind::zeroBubbleH1: // what waits for its weight gradients is held too
   case PipelineKind::zeroBubbleV:
     return std::min(m, p);
   }

@@ -3,6 +3,7 @@
 // that its paper gives.
 #include "partitioner/Schedule.h"
 #include "partitioner/Prediction.h"
+#include "partitioner/StepModel.h"
 
 #include <gtest/gtest.h>
 
@@ -166,6 +167,28 @@ static uint32_t mostHeld(const StageSchedule &stage) {
     most = std::max(most, held);
   }
   return uint32_t(most);
+}
+
+// The search's micro-batches in memory are what a stage of the schedule really holds, or more: its bytes are an upper
+// bound. Chunks of a stage share them.
+TEST(ScheduleMemoryTest, TheStepModelHoldsAsManyMicrobatches) {
+  const Model model;
+  for (uint32_t p : {1, 2, 3, 4, 8})
+    for (uint32_t m : {p, 2 * p, 4 * p})
+      for (PipelineKind kind : {PipelineKind::gpipe, PipelineKind::oneForwardOneBackward, PipelineKind::interleaved,
+                                PipelineKind::zeroBubbleH1, PipelineKind::zeroBubbleV}) {
+        const uint32_t chunks = kind == PipelineKind::interleaved ? 3 : 1;
+        const CostModel costs(hostCluster(p));
+        const StepModel step(model, costs, {.pipe = p, .microbatches = m, .schedule = kind, .chunksPerRank = chunks});
+        const Schedule schedule = *makeSchedule(nameOf(kind), p, m, chunks);
+        for (uint32_t stage = 0; stage < p; ++stage) {
+          SCOPED_TRACE(fmt::format("{} of {} stages with {} micro-batches, stage {}", nameOf(kind), p, m, stage));
+          const double held = step.slotsOf(stage) * schedule.chunksPerStage;
+          EXPECT_GE(held, mostHeld(schedule.stages[stage]));
+          if (kind != PipelineKind::zeroBubbleV) // its order leaves some stages with fewer than it allows
+            EXPECT_DOUBLE_EQ(held, schedule.stages[stage].slots);
+        }
+      }
 }
 
 // The closed forms of the papers, with equal stages: (p-1)(F+B) idle of 1F1B, shrunk v times by interleaving,
