@@ -176,13 +176,4 @@ Result<std::vector<uint32_t>> balanceStages(const Graph &graph, uint32_t numStag
   return stages;
 }
 
-std::vector<double> stageTimesUs(const Graph &graph, const std::vector<uint32_t> &stages, const CostModel &costs) {
-  std::vector<double> times(stages.empty() ? 0 : *std::max_element(stages.begin(), stages.end()) + 1);
-  for (size_t v = 0; v < stages.size(); ++v) {
-    const Node &node = graph.nodes()[v];
-    times[stages[v]] += costs.kernelUs(node.flops, node.bytes, node.dtype);
-  }
-  return times;
-}
-
 } // namespace dg::partitioner

@@ -18,7 +18,4 @@ namespace dg::partitioner {
 /// time, O(n·p) memory. Fails with usage when numStages is 0 or more than the nodes with a cost, and passes on a cycle.
 Result<std::vector<uint32_t>> balanceStages(const Graph &graph, uint32_t numStages, const CostModel &costs);
 
-/// The sum of the node times of each stage, in microseconds.
-std::vector<double> stageTimesUs(const Graph &graph, const std::vector<uint32_t> &stages, const CostModel &costs);
-
 } // namespace dg::partitioner

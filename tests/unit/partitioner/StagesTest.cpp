@@ -146,7 +146,6 @@ TEST(StagesTest, FreeNodesFollowTheirFirstConsumer) {
   EXPECT_EQ(stages[b], 1u);
   EXPECT_EQ(stages[out], 1u);
   EXPECT_EQ(stages[alone], 0u);
-  EXPECT_EQ(stageTimesUs(graph, stages, unitCosts()), (std::vector<double>{5, 5}));
 }
 
 // Asking for more stages than there are ops with a cost is a usage error that names both numbers.
