@@ -2,6 +2,7 @@
 #include "tools/dgc/Planning.h"
 
 #include "partitioner/Conflict.h"
+#include "partitioner/Schedule.h"
 #include "passes/ExtractModel.h"
 #include "passes/Mesh.h"
 #include "passes/Pins.h"
@@ -57,23 +58,17 @@ Status checkCompilable(const CompileOptions &options) {
   return Status::ok();
 }
 
-/// "1f1b" or "interleaved:3".
+/// "1f1b" or "interleaved:3"; "interleaved" alone leaves the number of chunks to the search.
 Status readSchedule(const std::string &text, SearchOptions &search) {
-  auto [name, chunks] = llvm::StringRef(text).split(':');
+  Result<partitioner::ScheduleForm> form = partitioner::parseSchedule(text);
+  if (!form)
+    return form.status();
   for (PipelineKind kind : {PipelineKind::gpipe, PipelineKind::oneForwardOneBackward, PipelineKind::interleaved,
                             PipelineKind::zeroBubbleH1, PipelineKind::zeroBubbleV})
-    if (name == partitioner::nameOf(kind)) {
+    if (form->name == partitioner::nameOf(kind))
       search.schedules = {kind};
-      uint32_t count = 0;
-      bool isGood = chunks.empty() || (kind == PipelineKind::interleaved && !chunks.getAsInteger(10, count) &&
-                                       count >= 1 && count <= 1024);
-      if (!isGood)
-        return Status::error(ErrorKind::usage, "--schedule {}: expected chunks of a rank, as interleaved:2", text);
-      search.chunksPerRank = count;
-      return Status::ok();
-    }
-  return Status::error(ErrorKind::usage, "unknown schedule '{}'; use one of: gpipe, 1f1b, interleaved, zb-h1, zb-v",
-                       text);
+  search.chunksPerRank = text.find(':') == std::string::npos ? 0 : form->chunksPerStage;
+  return Status::ok();
 }
 
 Result<plan::DType> choosePrecision(const std::string &name, const partitioner::Device &device, bool isJob) {
