@@ -104,15 +104,16 @@ private:
   llvm::DenseMap<Value, uint32_t> values;
 };
 
-/// Copies chosen ops to where the backward pass first needs them.
+/// Copies chosen ops of one stage to where its backward pass first needs them. Later stages keep what they received in
+/// the forward pass: they would have to wait for what this one makes in its backward pass, which comes after theirs.
 class Repeater {
 public:
-  explicit Repeater(const llvm::DenseSet<Operation *> &chosen) : chosen(chosen) {}
+  Repeater(const llvm::DenseSet<Operation *> &chosen, int64_t stage) : chosen(chosen), stage(stage) {}
 
   void run(GraphOp graph) {
     SmallVector<Operation *> readers;
     for (Operation &op : graph.getBody().front())
-      if (!isa<ReturnOp>(op) && getPlace(&op).getPhase() == Phase::backward)
+      if (!isa<ReturnOp>(op) && getPlace(&op).getPhase() == Phase::backward && getPlace(&op).getStage() == stage)
         readers.push_back(&op);
     for (Operation *reader : readers) {
       makeAvailable(reader);
@@ -129,6 +130,7 @@ private:
   }
 
   void makeAvailable(Operation *reader) {
+  const int64_t stage;
     SmallVector<Operation *> needed;
     SmallVector<Operation *> pending{reader};
     llvm::DenseSet<Operation *> seen;
@@ -160,7 +162,7 @@ struct RematerializePass : impl::RematerializeBase<RematerializePass> {
       return;
     for (auto [stage, bytes] : llvm::enumerate(saved))
       if (bytes > 0)
-        Repeater(StageStep(train, int64_t(stage), flopsPerByte).choose(double(bytes))).run(train);
+        Repeater(StageStep(train, int64_t(stage), flopsPerByte).choose(double(bytes)), int64_t(stage)).run(train);
   }
 };
 
