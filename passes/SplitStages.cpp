@@ -152,6 +152,9 @@ private:
     if (isClonedWhereUsed(producer)) // a parameter of another stage: its value travels with each micro-batch
       from = {from.part, Phase::forward};
 
+    // What the update of another stage needs is summed over micro-batches where it is made, and travels once.
+    if (isAccumulating && spot.phase == Phase::update)
+      from = updateOf(from.part);
     OpBuilder builder = builderAt(spot);
     if (areTogether(from, spot))
       return bringWithinStage(from, spot, value);
