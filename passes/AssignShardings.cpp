@@ -151,6 +151,8 @@ private:
   /// Returns and updates: results leave the graph whole, but rows of an inference stay on the rank whose samples they
   /// belong to; new values lie as their parameter does.
   void assignWithoutRule(Operation *op) {
+    for (Value operand : op->getOperands())
+      followPlaced(operand);
     SmallVector<ShardingAttr> all;
     for (Value operand : op->getOperands()) {
       ShardingAttr needed = wholeSharding(context, tensorOf(operand).getRank());
@@ -337,8 +339,16 @@ private:
     }
     return isUsed;
   }
+  /// A reshape or cast that waits for its first user lies as its parameter does, where another user has placed that.
+  void followPlaced(Value value) {
+    Operation *producer = value.getDefiningOp();
+    if (producer && isViewOfParameter(producer) && !shardings.contains(value) && !isViewOfFreeParameter(producer))
+      assign(cast<ShardingRuleOp>(producer));
+  }
+
 
   /// Axes over which all operands are partial sums and the op may stay one too.
+    followPlaced(value);
   SmallVector<StringAttr> carriedPartials(Operation *op, const FactorAxes &axes) {
     if (!isLinear(op))
       return {};
