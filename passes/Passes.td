@@ -80,6 +80,15 @@ def Decompose : Pass<"dg-decompose", "mlir::ModuleOp"> {
                         "attention keeps its scores in memory, as on devices without a kernel for attention in blocks">];
 }
 
+def CheckSamples : Pass<"dg-check-samples", "mlir::ModuleOp"> {
+  let summary = "Rejects padded batches where an op mixes samples";
+  let description = [{
+    Padding repeats samples with weight 0 in the loss. An op of @eval or @infer that adds up over samples, or compares them with each other, counts it.
+    Batch norm takes running statistics in both graphs, and weighs its rows while it is trained.
+  }];
+  let options = [Option<"padded", "padded", "int64_t", "0", "Rows of a step, over all ranks and micro-batches, that hold no sample">];
+}
+
 def Differentiate : Pass<"dg-differentiate", "mlir::ModuleOp"> {
   let summary = "Inserts the gradients of the loss: @loss becomes @train";
   let description = [{

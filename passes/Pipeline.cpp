@@ -53,6 +53,12 @@ void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &opt
   DecomposeOptions decompose;
   decompose.storesScores = options.storesScores;
   manager.addPass(createDecompose(decompose));
+  // With the rules of primitive ops, and before anything but the loss is weighed.
+  if (options.paddedRows > 0) {
+    CheckSamplesOptions samples;
+    samples.padded = options.paddedRows;
+    manager.addPass(createCheckSamples(samples));
+  }
   // Before gradients are taken, because the gradient of both together needs less.
   manager.addPass(createFuseSoftmaxPick());
   DifferentiateOptions differentiate;

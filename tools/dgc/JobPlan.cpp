@@ -127,6 +127,7 @@ int split(mlir::ModuleOp module, const CompileOptions &options, const StepSource
   pipeline.loss = source.isTraining ? options.loss : "";
   pipeline.batch = batch->rows;
   pipeline.microbatches = batch->microbatches;
+  pipeline.paddedRows = batch->rows * batch->microbatches - batch->samples;
   pipeline.chunksPerStage = form->chunksPerStage;
   pipeline.isFolded = form->isFolded;
   pipeline.splitsBackward = form->splitsBackward;

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Refuses padded steps of a model in which an op mixes the samples of a batch (a mean over dimension 0, x · xᵀ). Rows
+// of padding have weight zero in the loss, but in such an op they count like samples. Batch norm, which weighs them, is
+// not one.
+#include "ir/GraphOps.h"
+#include "passes/Passes.h"
+
+using namespace mlir;
+
+namespace dg::passes {
+#define GEN_PASS_DEF_CHECKSAMPLES
+#include "passes/Passes.h.inc"
+
+namespace {
+
+using namespace ir;
+
+/// Follows the dimension of the samples through a graph.
+class SampleFlow {
+public:
+  explicit SampleFlow(GraphOp graph) {
+    for (BlockArgument argument : graph.getBody().getArguments()) {
+      if (tensorOf(argument).getRank() > 0)
+        sampleDim[argument] = 0;
+      if (graph.getInputName(argument.getArgNumber()) == "sample_weight")
+        weighed.insert(argument);
+    }
+  }
+
+  /// Whether a row of the op's results depends on several samples, each of which counts alike.
+  bool isMixing(ShardingRuleOp op) {
+    if (llvm::any_of(op->getOperands(), [&](Value operand) { return weighed.contains(operand); })) {
+      weighed.insert(op->result_begin(), op->result_end()); // padding is zero from here on
+      return false;
+    }
+    ShardingRule rule = op.getShardingRule();
+    std::optional<int32_t> factor;
+    for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands)) {
+      auto known = sampleDim.find(operand);
+      if (known == sampleDim.end())
+        continue;
+      ArrayRef<int32_t> factors = dims[known->second];
+      if (factors.empty() || (factor && *factor != factors.front()))
+        return true;
+      factor = factors.front();
+    }
+    if (!factor)
+      return false;
+    bool isKept = false;
+    for (auto [result, dims] : llvm::zip_equal(op->getResults(), rule.results))
+      for (auto [dim, factors] : llvm::enumerate(dims)) {
+        isKept |= llvm::is_contained(factors, *factor);
+        if (!factors.empty() && factors.front() == *factor)
+          sampleDim[result] = int64_t(dim);
+      }
+    return !isKept;
+  }
+
+private:
+  llvm::DenseMap<Value, int64_t> sampleDim;
+  llvm::DenseSet<Value> weighed; ///< by sample_weight
+};
+
+struct CheckSamplesPass : impl::CheckSamplesBase<CheckSamplesPass> {
+  using CheckSamplesBase::CheckSamplesBase;
+
+  void runOnOperation() override {
+    if (padded == 0)
+      return;
+    for (StringRef name : {"eval", "infer"})
+      if (auto graph = getOperation().lookupSymbol<GraphOp>(name); graph && failed(check(graph)))
+        return signalPassFailure();
+  }
+
+private:
+  LogicalResult check(GraphOp graph) {
+    SampleFlow flow(graph);
+    for (Operation &op : graph.getBody().front()) {
+      // What a body does with its samples is not in the rule of its op.
+      auto ruled = dyn_cast<ShardingRuleOp>(op);
+      if (ruled && op.getNumRegions() == 0 && flow.isMixing(ruled))
+        return op.emitOpError() << "mixes the samples of a batch, but " << int64_t(padded)
+                                << " rows of each step are padding, which would count: give a --batch that the data "
+                                   "ranks times the micro-batches divide";
+    }
+    return success();
+  }
+};
+
+} // namespace
+} // namespace dg::passes

@@ -1,0 +1,21 @@
+// Where steps are padded, whatever works row by row is left alone, and so is what the weights of the samples have gone into.
+// RUN: dg-opt %s --dg-deduce-types=batch=4 --dg-decompose --dg-check-samples=padded=2 | FileCheck %s
+
+// CHECK-LABEL: dg.graph @eval(
+dg.graph @eval(%x: tensor<?x6xf32>, %sample_weight: tensor<?xf32>) {
+  %w = dg.parameter "w" tensor<6x6xf32> uniform 0.5
+  %p = dg.matmul %x, %w
+  %s = dg.softmax %p {axis = 1}
+  %t = dg.transpose %s {permutation = array<i64: 1, 0>}
+  %m = dg.reduce_mean %t {dims = array<i64: 0>}
+  %r = dg.reshape %p {shape = array<i64: 4, 2, 3>}
+  %a = dg.reduce_sum %r {dims = array<i64: 1, 2>}
+  %b = dg.add %m, %a
+  // Parameters have no samples.
+  %n = dg.reduce_mean %w {dims = array<i64: 0, 1>}
+  %c = dg.mul %b, %n
+  %weighed = dg.mul %c, %sample_weight
+  // CHECK: dg.reduce_sum {{.*}}label = "loss"
+  %loss = dg.reduce_sum %weighed {dims = array<i64: 0>}
+  dg.return %loss {names = ["loss"]}
+}
