@@ -4,8 +4,6 @@
 #include "ir/Dialect.h"
 #include "ir/GraphOps.h"
 #include "ir/Locations.h"
-#include "ir/ShapeOps.h"
-#include "passes/GraphOrder.h"
 #include "passes/PlannedOps.h"
 
 #include <set>
@@ -246,13 +244,11 @@ private:
 } // namespace
 
 FailureOr<Model> extractModel(ModuleOp module) {
-  SmallVector<GraphOp> graphs = graphsTrainFirst(module);
-  if (graphs.empty())
-    return module.emitError("has no graph to plan for");
-  GraphOp graph = graphs.front();
-  for (GraphOp other : graphs)
-    if (other.getSymName() == "infer")
-      graph = other;
+  auto graph = module.lookupSymbol<GraphOp>("train");
+  if (!graph)
+    graph = module.lookupSymbol<GraphOp>("infer");
+  if (!graph)
+    return module.emitError("has no graph to plan for, expected @train or @infer");
   Model model = Extractor(graph).run();
   if (Status status = partitioner::checkModel(model); !status)
     return module.emitError() << status.message();

@@ -9,8 +9,9 @@
 
 namespace dg::passes {
 
-/// Reads @train, or else @infer, after the passes of buildWholePipeline, whose batch must be bound to all samples of a
-/// step. Reports an error at the module where it has neither.
+/// Reads @train, or else @infer (a job that trains is planned for training, whatever else it holds), after the passes
+/// of buildWholePipeline, whose batch must be bound to all samples of a step. Reports an error at the module where it
+/// has neither.
 mlir::FailureOr<partitioner::Model> extractModel(mlir::ModuleOp module);
 
 } // namespace dg::passes
