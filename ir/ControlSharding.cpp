@@ -3,6 +3,7 @@
 #include "ir/ElementwiseOps.h"
 #include "ir/GraphOps.h"
 #include "ir/ShapeOps.h"
+#include "ir/ShardingRules.h"
 
 #include <map>
 #include <numeric>
@@ -155,9 +156,7 @@ private:
           return llvm::any_of(partials,
                               [&](auto &other) { return other.first == operand && find(other.second) == find(node); });
         };
-        bool isLinear = isa<ReshapeOp, TransposeOp, ScaleOp, ReduceSumOp>(user) ||
-                        (isa<AddOp>(user) && llvm::all_of(user->getOperands(), isPartial));
-        if (!isLinear)
+        if (!isLinear(user) || !llvm::all_of(user->getOperands(), isPartial))
           blocked[find(node)] = true;
         else if (!isPartial(user->getResult(0)))
           partials.push_back({user->getResult(0), node});

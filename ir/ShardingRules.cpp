@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sharding rules that several families share.
 #include "ir/ShardingRules.h"
+#include "ir/ElementwiseOps.h"
+#include "ir/LogicOps.h"
+#include "ir/ShapeOps.h"
 
 using namespace mlir;
 
@@ -32,6 +35,12 @@ ShardingRule leadingRule(Operation *op, int64_t numDims, ArrayRef<unsigned> oper
       rule.results[index][dim].push_back(factor);
   }
   return rule;
+}
+
+bool isLinear(Operation *op) {
+  if (auto cast = dyn_cast<CastOp>(op))
+    return isa<FloatType>(cast.getTo()) && isa<FloatType>(tensorOf(cast.getInput()).getElementType());
+  return isa<AddOp, SubOp, ScaleOp, ReshapeOp, TransposeOp, ReduceSumOp, ExpandOp>(op);
 }
 
 } // namespace dg::ir

@@ -15,4 +15,8 @@ ShardingRule broadcastRule(mlir::Operation *op);
 ShardingRule leadingRule(mlir::Operation *op, int64_t numDims, llvm::ArrayRef<unsigned> operands,
                          llvm::ArrayRef<unsigned> results);
 
+/// Ops through which a partial sum may pass unreduced where all their operands are partial, because they are linear in
+/// them together (casts between floats up to rounding).
+bool isLinear(mlir::Operation *op);
+
 } // namespace dg::ir

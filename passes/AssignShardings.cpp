@@ -5,17 +5,16 @@
 // Where a search has chosen for the forward ops, that is taken and the rest follows.
 #include "ir/ContractionOps.h"
 #include "ir/ConvolutionOps.h"
-#include "ir/ElementTypes.h"
 #include "ir/ElementwiseOps.h"
-#include "ir/GraphOps.h"
 #include "ir/LogicOps.h"
-#include "ir/ShapeOps.h"
+#include "ir/ShardingRules.h"
 #include "passes/GraphOrder.h"
 #include "passes/Mesh.h"
 #include "passes/Passes.h"
 #include "passes/PlannedOps.h"
 #include "passes/SampleRows.h"
 #include "passes/Sharding.h"
+#include "passes/ValueMemory.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -31,19 +30,6 @@ using namespace ir;
 
 /// Which mesh axis cuts each factor of an op ("" = none).
 using FactorAxes = SmallVector<StringRef>;
-
-double bytesOf(Value value) {
-  auto type = tensorOf(value);
-  return double(type.getNumElements()) * type.getElementTypeBitWidth() / 8;
-}
-
-/// Ops through which a partial sum may pass unreduced, because they are linear in all their operands together (casts
-/// between floats up to rounding).
-bool isLinear(Operation *op) {
-  if (auto cast = dyn_cast<CastOp>(op))
-    return isa<FloatType>(cast.getTo()) && isa<FloatType>(tensorOf(cast.getInput()).getElementType());
-  return isa<AddOp, SubOp, ScaleOp, ReshapeOp, TransposeOp, ReduceSumOp, ExpandOp>(op);
-}
 
 /// Whether a partial sum over `axis` is reduced before this cast because its bytes are fewer there. Over data that
 /// waits for the update, so that it happens once a step.
@@ -151,8 +137,6 @@ private:
   /// Returns and updates: results leave the graph whole, but rows of an inference stay on the rank whose samples they
   /// belong to; new values lie as their parameter does.
   void assignWithoutRule(Operation *op) {
-    for (Value operand : op->getOperands())
-      followPlaced(operand);
     SmallVector<ShardingAttr> all;
     for (Value operand : op->getOperands()) {
       ShardingAttr needed = wholeSharding(context, tensorOf(operand).getRank());
@@ -167,6 +151,8 @@ private:
   }
 
   void assign(ShardingRuleOp op) {
+    for (Value operand : op->getOperands())
+      followPlaced(operand);
     ShardingRule rule = op.getShardingRule();
     FactorAxes axes(rule.factorSizes.size());
     for (const plan::MeshAxis &axis : mesh.axes) {
@@ -220,7 +206,7 @@ private:
       if (!wanted && !present)
         continue;
       bool isUpdated = isUpdate && (wanted || operand.getDefiningOp<ParameterOp>());
-      double weight = isUpdated ? std::numeric_limits<double>::infinity() : bytesOf(operand);
+      double weight = isUpdated ? std::numeric_limits<double>::infinity() : double(bytesOf(operand));
       for (auto [cut, factors] : llvm::zip_equal((wanted ? wanted : present).getDims(), dims))
         if (cut == axis.name && !factors.empty() && canCut(rule, axes, factors.front(), axis.size))
           votes[factors.front()] += weight;
@@ -258,15 +244,7 @@ private:
 
   /// A factor can be cut where it divides evenly and is the major one of every dimension that holds it.
   static bool canCut(const ShardingRule &rule, const FactorAxes &axes, int32_t factor, int64_t size) {
-    auto isMajor = [&](ArrayRef<SmallVector<SmallVector<int32_t, 2>>> tensors) {
-      return llvm::all_of(tensors, [&](ArrayRef<SmallVector<int32_t, 2>> dims) {
-        return llvm::all_of(dims, [&](ArrayRef<int32_t> factors) {
-          return !llvm::is_contained(factors, factor) || factors.front() == factor;
-        });
-      });
-    };
-    return axes[factor].empty() && rule.factorSizes[factor] % size == 0 && isMajor(rule.operands) &&
-           isMajor(rule.results);
+    return axes[factor].empty() && rule.factorSizes[factor] % size == 0 && isMajorEverywhere(rule, factor);
   }
 
   /// The factor behind "r0.1" or "o1.0"; nothing where there is none that can be cut.
@@ -301,7 +279,7 @@ private:
       if (isAddedUpLater(op->getResult(0), dim, size, budget).value_or(false))
         return factors.front();
       double savedUs = cast<CostOp>(op.getOperation()).getCost().flops * (1.0 - 1.0 / double(size)) / 50e3;
-      if (savedUs > bytesOf(op->getResult(0)) / 5e3 + 20)
+      if (savedUs > double(bytesOf(op->getResult(0))) / 5e3 + 20)
         return factors.front();
     }
     return std::nullopt;
@@ -339,16 +317,8 @@ private:
     }
     return isUsed;
   }
-  /// A reshape or cast that waits for its first user lies as its parameter does, where another user has placed that.
-  void followPlaced(Value value) {
-    Operation *producer = value.getDefiningOp();
-    if (producer && isViewOfParameter(producer) && !shardings.contains(value) && !isViewOfFreeParameter(producer))
-      assign(cast<ShardingRuleOp>(producer));
-  }
-
 
   /// Axes over which all operands are partial sums and the op may stay one too.
-    followPlaced(value);
   SmallVector<StringAttr> carriedPartials(Operation *op, const FactorAxes &axes) {
     if (!isLinear(op))
       return {};
@@ -369,8 +339,16 @@ private:
 
   bool isViewOfFreeParameter(Operation *op) { return isViewOfParameter(op) && !shardings.contains(op->getOperand(0)); }
 
+  /// A reshape or cast that waits for its first user lies as its parameter does, where another user has placed that.
+  void followPlaced(Value value) {
+    Operation *producer = value.getDefiningOp();
+    if (producer && isViewOfParameter(producer) && !shardings.contains(value) && !isViewOfFreeParameter(producer))
+      assign(cast<ShardingRuleOp>(producer));
+  }
+
   /// A parameter that nobody has placed, or a reshape or cast of one, lies as its first user needs it.
   void fixFree(Value value, ShardingAttr needed) {
+    followPlaced(value);
     Operation *producer = value.getDefiningOp();
     if (!producer || shardings.contains(value))
       return;

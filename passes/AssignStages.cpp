@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bridge to the partitioner for pipeline stages: forward ops become a graph with costs, the cut comes back as
 // stages.
-#include "ir/GraphOps.h"
 #include "partitioner/Stages.h"
 #include "passes/GraphOrder.h"
 #include "passes/Mesh.h"
 #include "passes/Passes.h"
 #include "passes/PlannedOps.h"
+#include "passes/ValueMemory.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -68,10 +68,9 @@ private:
         if (!producer || (phase == Phase::update && !isa<ParameterOp>(producer)) ||
             getPlace(producer).getOrigin() == getPlace(&op).getOrigin())
           continue;
-        auto type = tensorOf(operand);
         uint32_t number = values.try_emplace(operand, values.size()).first->second;
         costs.addEdge({ids.lookup(getPlace(producer).getOrigin()), ids.lookup(getPlace(&op).getOrigin()),
-                       uint64_t(type.getNumElements()) * type.getElementTypeBitWidth() / 8, number});
+                       uint64_t(bytesOf(operand)), number});
       }
     }
     partitioner::CostModel model(partitioner::hostCluster(uint32_t(numRanks)));

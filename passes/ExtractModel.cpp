@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/ExtractModel.h"
 
-#include "ir/Dialect.h"
-#include "ir/GraphOps.h"
 #include "ir/Locations.h"
 #include "passes/PlannedOps.h"
+#include "passes/Sharding.h"
+#include "passes/ValueMemory.h"
 
 #include <set>
 
@@ -122,18 +122,6 @@ private:
     return -1;
   }
 
-  /// To cut a factor is to cut every dimension whose first factor it is; one that stands behind another cannot be cut.
-  static bool isMajorEverywhere(const ShardingRule &rule, int32_t factor) {
-    auto isMajor = [&](ArrayRef<SmallVector<SmallVector<int32_t, 2>>> tensors) {
-      return llvm::all_of(tensors, [&](ArrayRef<SmallVector<int32_t, 2>> dims) {
-        return llvm::all_of(dims, [&](ArrayRef<int32_t> factors) {
-          return !llvm::is_contained(factors, factor) || factors.front() == factor;
-        });
-      });
-    };
-    return isMajor(rule.operands) && isMajor(rule.results);
-  }
-
   uint32_t valueId(Value value) {
     auto [found, isNew] = valueIds.try_emplace(value, uint32_t(model.values.size()));
     if (!isNew)
@@ -223,8 +211,7 @@ private:
 
   /// A reshape is no copy: what is kept is what it looks at.
   void markSaved(Value value) {
-    while (auto reshape = value.getDefiningOp<ReshapeOp>())
-      value = reshape.getInput();
+    value = memoryOf(value);
     Operation *producer = value.getDefiningOp();
     auto known = valueIds.find(value);
     if (producer && known != valueIds.end() && getPlace(producer).getPhase() == Phase::forward)

@@ -2,10 +2,8 @@
 // Moves what an inference computes from parameters alone (weights in the order in which kernels read them, factors of
 // batch norm) into a program of its own, "prepare", which runs once before the first step. Its results are inputs of
 // the chunks that it was taken from.
-#include "ir/GraphOps.h"
-#include "ir/LiteralOps.h"
-#include "ir/ShapeOps.h"
 #include "passes/LayoutPasses.h"
+#include "passes/ValueMemory.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -20,7 +18,7 @@ namespace {
 using namespace ir;
 
 /// Memory under a name: costs nothing to have in both programs.
-bool isMemory(Operation *op) { return isa<ParameterOp, ConstantOp, LiteralOp, ReshapeOp>(op); }
+bool isMemory(Operation *op) { return isMemoryOfTheJob(op) || isa<ReshapeOp>(op); }
 
 /// What is kept must not be larger than what it is made of.
 bool isWorthKeeping(Operation *op) {

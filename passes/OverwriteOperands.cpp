@@ -2,11 +2,9 @@
 // Marks ops that may write their result where an operand was. Chunks are in their final form here: whatever reads a
 // value stands after its producer in the same chunk, or takes it by name in a chunk of a later phase.
 #include "ir/CommunicationOps.h"
-#include "ir/GraphOps.h"
 #include "ir/IndexingOps.h"
-#include "ir/LiteralOps.h"
-#include "ir/ShapeOps.h"
 #include "passes/Passes.h"
+#include "passes/ValueMemory.h"
 
 using namespace mlir;
 
@@ -27,13 +25,6 @@ struct OverwriteOperandsPass : impl::OverwriteOperandsBase<OverwriteOperandsPass
   }
 
 private:
-  /// A reshape is the same memory.
-  static Value memoryOf(Value value) {
-    while (auto reshape = value.getDefiningOp<ReshapeOp>())
-      value = reshape.getInput();
-    return value;
-  }
-
   bool isReadLastBy(GraphOp graph, Operation *op, Value operand) {
     Value memory = memoryOf(operand);
     if (llvm::count_if(op->getOperands(), [&](Value other) { return memoryOf(other) == memory; }) != 1)
@@ -47,10 +38,10 @@ private:
     return isComputed(memory);
   }
 
-  /// Not memory of the job.
+  /// In memory of the step.
   static bool isComputed(Value memory) {
     Operation *producer = memory.getDefiningOp();
-    return producer && !isa<ParameterOp, ConstantOp, LiteralOp, AccumulatedOp>(producer);
+    return producer && !isMemoryOfTheJob(producer) && !isa<AccumulatedOp>(producer);
   }
 
   /// And read by this chunk alone.

@@ -3,13 +3,9 @@
 // "Training Deep Nets with Sublinear Memory Cost", 2016). A repetition is a copy of the op in the backward phase, just
 // before its first reader there; which ops are worth it is chosen by RecomputeChoice.
 #include "ir/CommunicationOps.h"
-#include "ir/Dialect.h"
-#include "ir/ElementTypes.h"
-#include "ir/GraphOps.h"
-#include "ir/LiteralOps.h"
-#include "ir/ShapeOps.h"
 #include "passes/Passes.h"
 #include "passes/RecomputeChoice.h"
+#include "passes/ValueMemory.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -23,21 +19,6 @@ namespace dg::passes {
 namespace {
 
 using namespace ir;
-
-double bytesOf(Value value) {
-  RankedTensorType type = tensorOf(value);
-  return double(type.getNumElements()) * double(elementBytes(type.getElementType()));
-}
-
-/// What every chunk reads where it needs it.
-bool isMemoryOfTheJob(Operation *op) { return isa<ParameterOp, ConstantOp, LiteralOp>(op); }
-
-/// A reshape is another name of its operand.
-Value memoryOf(Value value) {
-  while (auto reshape = value.getDefiningOp<ReshapeOp>())
-    value = reshape.getInput();
-  return value;
-}
 
 /// The forward pass of one stage and what follows it.
 class StageStep {
@@ -95,7 +76,7 @@ private:
   }
 
   uint32_t addValue(Value value) {
-    step.bytes.push_back(bytesOf(value));
+    step.bytes.push_back(double(bytesOf(value)));
     return values[value] = uint32_t(step.bytes.size() - 1);
   }
 
@@ -130,7 +111,6 @@ private:
   }
 
   void makeAvailable(Operation *reader) {
-  const int64_t stage;
     SmallVector<Operation *> needed;
     SmallVector<Operation *> pending{reader};
     llvm::DenseSet<Operation *> seen;
@@ -150,6 +130,7 @@ private:
   }
 
   const llvm::DenseSet<Operation *> &chosen;
+  const int64_t stage;
   IRMapping again; ///< values of the forward pass → as they were made again
 };
 

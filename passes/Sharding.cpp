@@ -22,6 +22,17 @@ RankedTensorType localType(RankedTensorType type, ir::ShardingAttr sharding, con
   return RankedTensorType::get(shape, type.getElementType());
 }
 
+bool isMajorEverywhere(const ir::ShardingRule &rule, int32_t factor) {
+  auto isMajor = [&](ArrayRef<SmallVector<SmallVector<int32_t, 2>>> tensors) {
+    return llvm::all_of(tensors, [&](ArrayRef<SmallVector<int32_t, 2>> dims) {
+      return llvm::all_of(dims, [&](ArrayRef<int32_t> factors) {
+        return !llvm::is_contained(factors, factor) || factors.front() == factor;
+      });
+    });
+  };
+  return isMajor(rule.operands) && isMajor(rule.results);
+}
+
 OpShardings getShardings(Operation *op) {
   ArrayRef<ir::ShardingAttr> all = ir::getPlace(op).getShardings();
   if (all.size() != op->getNumOperands() + op->getNumResults())

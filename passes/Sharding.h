@@ -13,6 +13,10 @@ ir::ShardingAttr inputSharding(mlir::RankedTensorType type, const plan::Mesh &me
 /// The type of one shard. Every cut dimension divides evenly; AssignShardings sees to it.
 mlir::RankedTensorType localType(mlir::RankedTensorType type, ir::ShardingAttr sharding, const plan::Mesh &mesh);
 
+/// Whether a factor stands first in every dimension that holds it. To cut a factor is to cut every dimension whose
+/// first it is, so that one behind another cannot be cut.
+bool isMajorEverywhere(const ir::ShardingRule &rule, int32_t factor);
+
 /// What AssignShardings decided: the sharding that each operand must have, and the one that each result has. Both empty
 /// where it has not run.
 struct OpShardings {

@@ -7,10 +7,9 @@
 // With one micro-batch the update is part of the last chunk of its stage, so that gradients can leave while others are
 // still being computed.
 #include "ir/CommunicationOps.h"
-#include "ir/GraphOps.h"
-#include "ir/LiteralOps.h"
 #include "partitioner/Schedule.h"
 #include "passes/Passes.h"
+#include "passes/ValueMemory.h"
 #include "passes/WeightGradients.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -52,7 +51,7 @@ public:
         continue;
       if (getPlace(&op).getStage() < 0)
         return op.emitOpError("has no stage: run --dg-assign-stages first");
-      if (isClonedWhereUsed(&op))
+      if (isMemoryOfTheJob(&op))
         continue;
       Spot spot = spotOf(&op);
       Operation *clone = cloneInto(spot, &op);
@@ -96,9 +95,6 @@ private:
   bool areTogether(Spot a, Spot b) const { return stageOf(a) == stageOf(b); }
   /// A stage has one update: it counts as its first part's.
   Spot updateOf(int64_t part) const { return {stageOf({part}), Phase::update}; }
-
-  /// Parameters and constants are read where they are used; only on another stage than their own are they sent.
-  static bool isClonedWhereUsed(Operation *op) { return isa<ParameterOp, ConstantOp, LiteralOp>(op); }
 
   Chunk &chunkAt(Spot spot) {
     Chunk &chunk = chunks[spot];
@@ -146,18 +142,19 @@ private:
       return chunkAt(spot).graph.addInput(graph.getInputName(argument.getArgNumber()), argument.getType());
     Operation *producer = value.getDefiningOp();
     Spot from = spotOf(producer);
-    bool isLocalRead = isClonedWhereUsed(producer) && (isa<ConstantOp, LiteralOp>(producer) || areTogether(from, spot));
+    // Parameters and constants are read where they are used; only on another stage than their own are they sent.
+    bool isLocalRead = isMemoryOfTheJob(producer) && (isa<ConstantOp, LiteralOp>(producer) || areTogether(from, spot));
     if (isLocalRead)
       return atStart(spot, producer)->getResult(0);
-    if (isClonedWhereUsed(producer)) // a parameter of another stage: its value travels with each micro-batch
+    if (isMemoryOfTheJob(producer)) // a parameter of another stage: its value travels with each micro-batch
       from = {from.part, Phase::forward};
 
-    // What the update of another stage needs is summed over micro-batches where it is made, and travels once.
-    if (isAccumulating && spot.phase == Phase::update)
-      from = updateOf(from.part);
     OpBuilder builder = builderAt(spot);
     if (areTogether(from, spot))
       return bringWithinStage(from, spot, value);
+    // What the update of another stage needs is summed over micro-batches where it is made, and travels once.
+    if (isAccumulating && spot.phase == Phase::update)
+      from = updateOf(from.part);
 
     // Received in the phase in which it was made when it travels down the pipeline, so that later phases find it saved;
     // and before anything that may wait.
