@@ -47,9 +47,9 @@ public:
 
   /// One step of a program ("train", "eval", "infer") on tensors of all its samples, by input name. Micro-batch m gets
   /// a contiguous block of the samples, and in it each data rank likewise; what is left of a local buffer repeats a
-  /// sample. "sample_weight" is made here: 1 / samples for a real row, 0 for a repeated one. Parameters change at the end
-  /// of the step. Emits an error on the guilty op: a deadlock, a tensor that does not fit, ranks that should agree and do
-  /// not.
+  /// sample. "sample_weight" is made here: 1 / samples for a real row, 0 for a repeated one. Parameters change at the
+  /// end of the step. Emits an error on the guilty op: a deadlock, a tensor that does not fit, ranks that should agree
+  /// and do not.
   mlir::FailureOr<StepResults> run(llvm::StringRef program, const TensorMap &inputs, int64_t numMicrobatches,
                                    const RunScalars &scalars = {});
 
