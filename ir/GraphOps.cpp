@@ -36,7 +36,7 @@ void GraphOp::eraseInput(unsigned index) {
   getBody().front().eraseArgument(index);
 }
 
-/// `@name(%x: type, …) [untyped] attributes { … }`: arguments of a graph whose types are still to be deduced are
+/// `@name(%x: type, …) [typed] attributes { … }`: arguments of a graph whose types are still to be deduced are
 /// `!dg.any` inside it, so that no op of the text needs a type; `typed` after the arguments says that deduction has
 /// happened.
 ParseResult GraphOp::parse(OpAsmParser &parser, OperationState &state) {
@@ -93,11 +93,19 @@ LogicalResult GraphOp::verify() {
     if (!isa<RankedTensorType>(cast<TypeAttr>(type).getValue()))
       return emitOpError() << "input " << argument.getArgNumber() << " ('" << getInputName(argument.getArgNumber())
                            << "') has type " << cast<TypeAttr>(type).getValue() << ", expected a ranked tensor";
-  llvm::StringSet<> parameters;
+  llvm::StringSet<> inputs, parameters, updated;
+  for (auto name : getInputNames().getAsRange<StringAttr>())
+    if (!inputs.insert(name.getValue()).second)
+      return emitOpError() << "has two inputs named '" << name.getValue()
+                           << "', expected different names: data is fed by them";
   for (auto parameter : block.getOps<ParameterOp>())
     if (!parameters.insert(parameter.getParam()).second)
       return parameter.emitOpError() << "'" << parameter.getParam()
                                      << "' stands twice in this graph: use the value of the first one again";
+  for (auto update : block.getOps<UpdateOp>())
+    if (!updated.insert(update.getParam()).second)
+      return update.emitOpError() << "is the second of '" << update.getParam()
+                                  << "' in this graph, expected at most one: a step leaves one value";
   if (block.empty() || !isa<ReturnOp>(block.back()))
     return emitOpError("does not end with dg.return: every graph returns its results with it");
   return success();
@@ -122,15 +130,22 @@ LogicalResult ReturnOp::verify() {
 }
 
 LogicalResult UpdateOp::verify() {
+  auto checkType = [&](ParameterOp parameter) -> LogicalResult {
+    Type found = getOperand().getType(), expected = parameter.getResult().getType();
+    if (found == expected || isAny(found) || isAny(expected))
+      return success();
+    return emitOpError() << "gives '" << getParam() << "' a value of type " << found << ", expected " << expected
+                         << ", the type of its dg.parameter";
+  };
   // The op that made the new value nearly always reads the old one; to search the whole graph for each update would
   // take the square of its parameters.
   if (Operation *producer = getOperand().getDefiningOp())
     for (Value operand : producer->getOperands())
       if (auto parameter = operand.getDefiningOp<ParameterOp>(); parameter && parameter.getParam() == getParam())
-        return success();
+        return checkType(parameter);
   for (auto parameter : (*this)->getBlock()->getOps<ParameterOp>())
     if (parameter.getParam() == getParam())
-      return success();
+      return checkType(parameter);
   return emitOpError() << "updates '" << getParam() << "', which no dg.parameter of this graph reads";
 }
 

@@ -38,7 +38,8 @@ struct AddOptimizerPass : impl::AddOptimizerBase<AddOptimizerPass> {
       graph.emitError(spec.status().message());
       return signalPassFailure();
     }
-    addUpdates(graph, *spec);
+    if (failed(addUpdates(graph, *spec)))
+      signalPassFailure();
   }
 
 private:
@@ -47,7 +48,7 @@ private:
     Value value;
   };
 
-  void addUpdates(GraphOp graph, const OptimizerSpec &spec) {
+  LogicalResult addUpdates(GraphOp graph, const OptimizerSpec &spec) {
     llvm::StringMap<ParameterOp> parameters;
     for (auto parameter : graph.getBody().front().getOps<ParameterOp>())
       parameters[parameter.getParam()] = parameter;
@@ -69,7 +70,7 @@ private:
     // The norm of all gradients is summed where the loss is made, on the last stage.
     Operation *loss = end.getNumOperands() ? end.getOperand(0).getDefiningOp() : nullptr;
     Value guard;
-    if (ParameterOp scale = parameters.lookup(lossScaleName))
+    if (ParameterOp scale = parameters.lookup(lossScaleName); scale && scale.getState())
       guard = unscale(builder, gradients, scale);
     Value square = spec.clipNorm > 0 ? sumOfSquares(builder, gradients, loss) : Value();
     // In the order in which gradients are made: the first are reduced, and can be applied, while the last travel.
@@ -78,6 +79,17 @@ private:
       addUpdate(builder, gradient.parameter, clip(builder, gradient, square, spec), guard, spec);
     builder.create<ReturnOp>(end.getLoc(), kept, builder.getArrayAttr(keptNames), PlaceAttr());
     end.erase();
+    return checkStates(graph, parameters);
+  }
+
+  /// The optimizer's state of parameter "a" is "a.momentum", which may be a parameter's own name.
+  static LogicalResult checkStates(GraphOp graph, const llvm::StringMap<ParameterOp> &parameters) {
+    for (auto state : graph.getBody().front().getOps<ParameterOp>())
+      if (ParameterOp parameter = parameters.lookup(state.getParam()); parameter && parameter != state)
+        return parameter.emitOpError() << "'" << parameter.getParam()
+                                       << "' has the name of what the optimizer keeps for another parameter: give it "
+                                          "another name";
+    return success();
   }
 
   static bool isMadeBefore(Value a, Value b) {

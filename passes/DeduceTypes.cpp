@@ -2,6 +2,8 @@
 // Binds symbolic dimensions and deduces the type of every value, so that a person writes no shape that can be deduced.
 #include "ir/GraphOps.h"
 #include "ir/TypeDeduction.h"
+#include "passes/AddedInputs.h"
+#include "passes/LossScale.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -19,11 +21,32 @@ struct DeduceTypesPass : impl::DeduceTypesBase<DeduceTypesPass> {
 
   void runOnOperation() override {
     for (auto graph : getOperation().getOps<GraphOp>())
-      if (failed(bindInputs(graph)) || failed(deduce(graph)))
+      if (failed(checkAuthorship(graph)) || failed(bindInputs(graph)) || failed(deduce(graph)))
         return signalPassFailure();
   }
 
 private:
+  /// A model has no op, and no name, that the compiler adds to it later. What an author writes infers its types, or is
+  /// a parameter or the end of a graph.
+  LogicalResult checkAuthorship(GraphOp graph) {
+    for (auto name : graph.getInputNames().getAsRange<StringAttr>())
+      if (name == sampleWeightName || name == sampleIndexName)
+        return graph.emitOpError() << "has an input named " << name
+                                   << ", under which every job is fed something else: give it another name";
+    for (auto parameter : graph.getBody().front().getOps<ParameterOp>())
+      if (StringRef rest = parameter.getParam();
+          graph.getSymName() == "loss" && rest.consume_front(lossScaleName) && (rest.empty() || rest.front() == '.'))
+        return parameter.emitOpError() << "has the name \"" << parameter.getParam()
+                                       << "\", under which training in f16 keeps its loss scale: give it another name";
+    WalkResult walk = graph.getBody().walk([](Operation *op) {
+      if (isa<InferTypeOpInterface, ParameterOp, ReturnOp>(op))
+        return WalkResult::advance();
+      op->emitOpError("comes only from the compiler's own later phases: a model cannot contain it");
+      return WalkResult::interrupt();
+    });
+    return failure(walk.wasInterrupted());
+  }
+
   LogicalResult bindInputs(GraphOp graph) {
     SmallVector<Attribute> types;
     for (BlockArgument argument : graph.getBody().getArguments()) {
@@ -55,8 +78,6 @@ private:
           return failure();
         continue;
       }
-      if (!isa<InferTypeOpInterface>(op) && llvm::any_of(op.getResultTypes(), isAny))
-        return op.emitOpError("comes only from the compiler's own split phase: a model cannot contain it");
       if (failed(deduceResults(&op)))
         return failure();
     }

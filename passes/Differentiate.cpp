@@ -73,6 +73,10 @@ private:
     for (Operation &op : graph.getBody().front()) {
       auto parameter = dyn_cast<ParameterOp>(op);
       bool isTrained = parameter && !parameter.getFrozen() && !parameter.getState();
+      if (isTrained && !isa<FloatType>(tensorOf(parameter.getResult()).getElementType()))
+        return parameter.emitOpError() << "'" << parameter.getParam() << "' has type " << parameter.getType()
+                                       << ", expected floats, since it is to be trained: mark it frozen, or dg.cast "
+                                          "floats where integers are needed";
       if (isTrained)
         parameters.push_back(parameter);
       if (!isTrained && llvm::none_of(op.getOperands(), [&](Value v) { return leadsToParameter.contains(v); }))

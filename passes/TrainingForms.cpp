@@ -5,6 +5,7 @@
 #include "ir/GradientBuilding.h"
 #include "ir/GraphOps.h"
 #include "ir/ShapeOps.h"
+#include "passes/AddedInputs.h"
 #include "passes/PartsOf.h"
 #include "passes/Passes.h"
 
@@ -40,7 +41,7 @@ private:
   /// from dividing by 0.
   FailureOr<TrainingScope> samplesOf(GraphOp graph) {
     auto *name =
-        llvm::find_if(graph.getInputNames(), [](Attribute name) { return cast<StringAttr>(name) == "sample_weight"; });
+        llvm::find_if(graph.getInputNames(), [](Attribute name) { return cast<StringAttr>(name) == sampleWeightName; });
     if (name == graph.getInputNames().end())
       return graph.emitOpError("has no input 'sample_weight': run --dg-weigh-samples first"), failure();
     Value weights = graph.getBody().getArgument(name - graph.getInputNames().begin());
@@ -58,7 +59,8 @@ private:
     scope.inverseCount = sum(builder.create<MulOp>(loc, scope.share, scope.share, PlaceAttr()));
     scope.sampleIndex = [graph, numbers = Value(), rows = tensorOf(weights).getShape()]() mutable {
       if (!numbers)
-        numbers = graph.addInput("sample_index", RankedTensorType::get(rows, IntegerType::get(graph.getContext(), 64)));
+        numbers =
+            graph.addInput(sampleIndexName, RankedTensorType::get(rows, IntegerType::get(graph.getContext(), 64)));
       return numbers;
     };
     return scope;

@@ -4,6 +4,7 @@
 #include "ir/Expression.h"
 #include "ir/GraphOps.h"
 #include "ir/ShapeOps.h"
+#include "passes/AddedInputs.h"
 #include "passes/PartsOf.h"
 #include "passes/Passes.h"
 
@@ -38,7 +39,7 @@ private:
     OpBuilder builder(loss->getContext(), &parts);
     builder.setInsertionPoint(loss);
     SampleMeasure perSample = loss.buildPerSample(builder);
-    BlockArgument weights = graph.addInput("sample_weight", tensorOf(perSample.value));
+    BlockArgument weights = graph.addInput(sampleWeightName, tensorOf(perSample.value));
     Value weighted = weighed(builder, loss->getLoc(), perSample, weights);
     setPlace(weighted.getDefiningOp(), withLabel(getPlace(weighted.getDefiningOp()), "loss"));
 

@@ -157,7 +157,7 @@ dg.graph @forward(%x: tensor<8x1x4x4xf32>) {
 // -----
 
 dg.graph @forward(%x: tensor<8x1x4x4xf32>) {
-  // expected-error@+1 {{'dg.max_pool2d_grad' op has gradient 'tensor<8x1x4x4xf32>', expected the shape of the pooled input, 'tensor<8x1x2x2xf32>'}}
+  // expected-error@+1 {{'dg.max_pool2d_grad' op has gradient 'tensor<8x1x4x4xf32>', expected the type of the pooled input, 'tensor<8x1x2x2xf32>'}}
   %y = dg.max_pool2d_grad %x, %x {kernel = array<i64: 2, 2>}
   dg.return %y
 }
@@ -364,4 +364,70 @@ dg.graph @forward(%x: tensor<4x6xf32>) {
   // expected-error@+1 {{'dg.all_reduce' op}}
   %y = dg.all_reduce %x {axis = "data"}
   dg.return %y
+}
+
+// -----
+
+// Nor what the other phases make, with or without results, also in the bodies of a model's ops.
+dg.graph @forward(%x: tensor<4x6xf32>) {
+  %w = dg.parameter "w" tensor<6xf32> uniform 0.1
+  %y = dg.add %x, %w
+  // expected-error@+1 {{'dg.update' op comes only from the compiler's own later phases: a model cannot contain it}}
+  dg.update %w {param = "w"}
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<4x6xf32>) {
+  // expected-error@+1 {{'dg.send' op comes only from the compiler's own later phases}}
+  dg.send %x {channel = 0, peer_stage = 1}
+  dg.return %x
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<4x6xf32>) {
+  // expected-error@+1 {{'dg.accumulate' op comes only from the compiler's own later phases}}
+  dg.accumulate %x {accumulator = "sum"}
+  dg.return %x
+}
+
+// -----
+
+dg.graph @forward(%c: tensor<i1>, %x: tensor<4x6xf32>) {
+  %r = dg.if %c with(%a = %x) {
+    // expected-error@+1 {{'dg.accumulate' op comes only from the compiler's own later phases}}
+    dg.accumulate %a {accumulator = "sum"}
+    dg.return %a
+  } else {
+    dg.return %a
+  }
+  dg.return %r
+}
+
+// -----
+
+// Names under which the runtime feeds, or the optimizer keeps, something else.
+// expected-error@+1 {{'dg.graph' op has an input named "sample_weight", under which every job is fed something else: give it another name}}
+dg.graph @loss(%x: tensor<4xf32>, %sample_weight: tensor<4xf32>) {
+  %loss = dg.mse %x, %sample_weight
+  dg.return %loss
+}
+
+// -----
+
+// expected-error@+1 {{has an input named "sample_index"}}
+dg.graph @forward(%sample_index: tensor<4xf32>) {
+  dg.return %sample_index
+}
+
+// -----
+
+dg.graph @loss(%x: tensor<4xf32>, %y: tensor<4xf32>) {
+  // expected-error@+1 {{'dg.parameter' op has the name "loss_scale", under which training in f16 keeps its loss scale: give it another name}}
+  %w = dg.parameter "loss_scale" tensor<f32> constant 0.5
+  %p = dg.mul %x, %w
+  %loss = dg.mse %p, %y
+  dg.return %loss
 }

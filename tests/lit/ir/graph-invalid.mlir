@@ -215,3 +215,30 @@ dg.graph @forward() {
   %c = dg.literal {value = dense<[1.0, 2.0]> : vector<2xf32>}
   dg.return %c
 }
+
+// -----
+
+// Data is fed by the names of inputs.
+// expected-error@+1 {{'dg.graph' op has two inputs named 'x', expected different names: data is fed by them}}
+dg.graph @forward(%x: tensor<2xf32>, %y: tensor<2xf32>) attributes {input_names = ["x", "x"]} {
+  dg.return %x
+}
+
+// -----
+
+dg.graph @train(%x: tensor<3xf32>) typed {
+  %w = dg.parameter "w" tensor<2xf32> uniform 0.5 : tensor<2xf32>
+  // expected-error@+1 {{'dg.update' op gives 'w' a value of type 'tensor<3xf32>', expected 'tensor<2xf32>', the type of its dg.parameter}}
+  dg.update %x {param = "w"} : (tensor<3xf32>) -> ()
+  dg.return
+}
+
+// -----
+
+dg.graph @train(%x: tensor<2xf32>) typed {
+  %w = dg.parameter "w" tensor<2xf32> uniform 0.5 : tensor<2xf32>
+  dg.update %x {param = "w"} : (tensor<2xf32>) -> ()
+  // expected-error@+1 {{'dg.update' op is the second of 'w' in this graph, expected at most one: a step leaves one value}}
+  dg.update %x {param = "w"} : (tensor<2xf32>) -> ()
+  dg.return
+}

@@ -54,3 +54,14 @@ dg.graph @loss(%x: tensor<4x3xf32>, %y: tensor<4x3xf32>, %c: tensor<i1>) typed {
   %s = dg.reduce_sum %m {dims = array<i64: 0, 1>} : (tensor<4x3xf32>) -> tensor<f32>
   dg.return %s : (tensor<f32>) -> ()
 }
+
+// -----
+
+dg.graph @loss(%x: tensor<4xf32>) typed {
+  // expected-error@+1 {{'table' has type 'tensor<4xi64>', expected floats, since it is to be trained: mark it frozen, or dg.cast floats where integers are needed}}
+  %w = dg.parameter "table" tensor<4xi64> constant 1.0 : tensor<4xi64>
+  %f = dg.cast %w {to = f32} : (tensor<4xi64>) -> tensor<4xf32>
+  %p = dg.mul %x, %f : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %loss = dg.reduce_sum %p {dims = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  dg.return %loss {names = ["loss"]} : (tensor<f32>) -> ()
+}
