@@ -43,6 +43,8 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context, std::optional<
   if (!fits)
     return reject<AttentionOp>(location, "has query ", query, ", key ", key, " and value ", value,
                                ", expected [batch, tokens, width] with equal batch and width, key and value alike");
+  if (!isa<FloatType>(query.getElementType()))
+    return reject<AttentionOp>(location, "has query ", query, ", expected floats (dg.cast makes them)");
   bool isSquare = mayBeEqual(query.getDimSize(1), key.getDimSize(1));
   if (op.getCausal() && !op.getOffset() && !isSquare)
     return reject<AttentionOp>(location, "is causal with ", query.getDimSize(1), " tokens of query and ",
@@ -219,6 +221,8 @@ LogicalResult RotaryOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
   if (!fits)
     return reject<RotaryOp>(location, "turns ", input, " with ", heads, " heads by cosines ", cos, " and sines ", sin,
                             ", expected [tokens, pairs] or [batch, tokens, pairs] of at most half the head's width");
+  if (!isa<FloatType>(input.getElementType()))
+    return reject<RotaryOp>(location, "has input ", input, ", expected floats (dg.cast makes them)");
   inferred.push_back(input);
   return success();
 }

@@ -10,6 +10,7 @@
 #include "ir/ShapeOps.h"
 #include "ir/StatisticsOps.h"
 #include "ir/TypeInference.h"
+#include "ir/Windows.h"
 
 #include <cmath>
 
@@ -34,6 +35,13 @@ static Value buildChannelAffine(OpBuilder &builder, Location loc, Value value, V
   return builder.create<AddOp>(loc, scaled, buildReshape(builder, loc, bias, shape), PlaceAttr());
 }
 
+/// A quotient of means is a float.
+template <typename Op> static LogicalResult checkFloats(std::optional<Location> location, RankedTensorType input) {
+  return isa<FloatType>(input.getElementType())
+             ? success()
+             : reject<Op>(location, "has input ", input, ", expected floats (dg.cast makes them)");
+}
+
 /// [n, c, …] with weight and bias of one element for each channel.
 template <typename Op>
 static LogicalResult inferChannelNorm(MLIRContext *context, std::optional<Location> location, ValueRange operands,
@@ -41,6 +49,8 @@ static LogicalResult inferChannelNorm(MLIRContext *context, std::optional<Locati
   if (deferInference(context, operands, 1, inferred))
     return success();
   auto input = tensorOf(operands[0]);
+  if (failed(checkFloats<Op>(location, input)))
+    return failure();
   for (Value operand : operands.drop_front()) {
     auto type = tensorOf(operand);
     if (input.getRank() < 2 || type.getRank() != 1 || !mayBeEqual(type.getDimSize(0), input.getDimSize(1)) ||
@@ -78,6 +88,8 @@ LogicalResult MeanVarianceNormOp::inferReturnTypes(MLIRContext *context, std::op
   if (deferInference(context, op.getOperands(), 1, inferred))
     return success();
   auto input = tensorOf(op.getInput());
+  if (failed(checkFloats<MeanVarianceNormOp>(location, input)))
+    return failure();
   if (!areDimsOf(op.getDims(), input.getRank()))
     return reject<MeanVarianceNormOp>(location, "normalizes ", input, " over dimensions ", op.getDimsAttr(),
                                       ", expected different numbers from 0 to ", input.getRank() - 1);
@@ -178,6 +190,8 @@ LogicalResult RmsNormOp::inferReturnTypes(MLIRContext *context, std::optional<Lo
   if (deferInference(context, op.getOperands(), 1, inferred))
     return success();
   auto input = tensorOf(op.getInput()), weight = tensorOf(op.getWeight());
+  if (failed(checkFloats<RmsNormOp>(location, input)))
+    return failure();
   if (weight.getRank() < 1 || weight.getRank() > input.getRank() ||
       !mayBeEqual(input.getShape().take_back(weight.getRank()), weight.getShape()) ||
       weight.getElementType() != input.getElementType())
@@ -219,9 +233,11 @@ LogicalResult LrnOp::inferReturnTypes(MLIRContext *context, std::optional<Locati
   if (deferInference(context, op.getOperands(), 1, inferred))
     return success();
   auto input = tensorOf(op.getInput());
-  if (input.getRank() < 2 || int64_t(op.getSize()) < 1)
+  if (failed(checkFloats<LrnOp>(location, input)))
+    return failure();
+  if (input.getRank() < 2 || int64_t(op.getSize()) < 1 || int64_t(op.getSize()) > maxWindowSize)
     return reject<LrnOp>(location, "has input ", input, " and size ", op.getSizeAttr(),
-                         ", expected [n, c, …] and a size above 0");
+                         ", expected [n, c, …] and a size from 1 to ", maxWindowSize);
   inferred.push_back(input);
   return success();
 }
@@ -229,6 +245,8 @@ LogicalResult LrnOp::inferReturnTypes(MLIRContext *context, std::optional<Locati
 /// The sum over channels is one over windows of [n, 1, c, places].
 SmallVector<Value> LrnOp::decompose(OpBuilder &builder) {
   auto input = tensorOf(getInput());
+  if (input.getNumElements() == 0)
+    return {buildZeros(builder, getLoc(), getInput())}; // in which no window fits
   int64_t samples = input.getDimSize(0), channels = input.getDimSize(1), size = getSize();
   int64_t places = input.getNumElements() / std::max<int64_t>(1, samples * channels);
   Expression x(builder, getLoc(), getInput());

@@ -195,6 +195,8 @@ LogicalResult LinearOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
   if (input.getRank() < 2 || weight.getRank() != 2 || input.getElementType() != weight.getElementType())
     return reject<LinearOp>(location, "has input ", input, " and weight ", weight,
                             ", expected an input of rank 2 or more and a weight [out, in] of the same element type");
+  if (isBool(input.getElementType()))
+    return reject<LinearOp>(location, "has input ", input, ", expected floats or integers (dg.cast makes them)");
   if (!mayBeEqual(input.getShape().back(), weight.getDimSize(1)))
     return reject<LinearOp>(location, "contracts ", input.getShape().back(), " of input ", input, " with ",
                             weight.getDimSize(1), " of weight ", weight, ", expected equal sizes");
@@ -213,8 +215,10 @@ LogicalResult LinearOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
 
 SmallVector<Value> LinearOp::decompose(OpBuilder &builder) {
   auto input = tensorOf(getInput());
-  int64_t width = input.getShape().back();
-  Value rows = buildReshape(builder, getLoc(), getInput(), {input.getNumElements() / width, width});
+  int64_t numRows = 1;
+  for (int64_t size : input.getShape().drop_back())
+    numRows *= size;
+  Value rows = buildReshape(builder, getLoc(), getInput(), {numRows, input.getShape().back()});
   Value result = builder.create<MatmulOp>(getLoc(), rows, getWeight(), /*transpose_lhs=*/false,
                                           /*transpose_rhs=*/true, PlaceAttr());
   if (getBias())

@@ -2,6 +2,7 @@
 // Convolutions over one to three dimensions with groups and dilation, their gradients, which are convolutions too, and
 // the transpose, which is one of the gradients. What conv2d can do becomes conv2d.
 #include "ir/ConvolutionOps.h"
+#include "ir/ElementTypes.h"
 #include "ir/ElementwiseOps.h"
 #include "ir/GradientBuilding.h"
 #include "ir/HostTensorAccess.h"
@@ -49,14 +50,14 @@ static FailureOr<RankedTensorType> inferConv(std::optional<Location> location, A
                                              RankedTensorType weight) {
   int64_t groups = op.getGroups();
   bool isGood = input.getRank() >= 3 && input.getRank() <= 5 && weight.getRank() == input.getRank() &&
-                input.getElementType() == weight.getElementType();
+                input.getElementType() == weight.getElementType() && !isBool(input.getElementType());
   std::optional<int64_t> channels =
       isGood ? channelsOf(weight.getDimSize(1), groups, weight.getDimSize(0)) : std::nullopt;
   if (!channels || !mayBeEqual(input.getDimSize(1), *channels))
     return reject<Op>(
         location, "has input ", input, ", weight ", weight, " and ", groups,
         " groups, expected [n, c, …] with one to three dimensions of places and [o, c / groups, …] of one "
-        "element type, with groups that divide o");
+        "element type, floats or integers, with groups that divide o");
   ArrayRef<int64_t> kernel = weight.getShape().drop_front(2);
   SmallVector<int64_t> strides(op.getStrides());
   if (strides.empty())
@@ -76,10 +77,15 @@ static FailureOr<RankedTensorType> inferConv(std::optional<Location> location, A
   return RankedTensorType::get(shape, input.getElementType());
 }
 
-template <typename Op> static LogicalResult checkBias(std::optional<Location> location, Value bias, int64_t outputs) {
-  if (!bias || (tensorOf(bias).getRank() == 1 && mayBeEqual(tensorOf(bias).getDimSize(0), outputs)))
+template <typename Op>
+static LogicalResult checkBias(std::optional<Location> location, Value bias, int64_t outputs, RankedTensorType input) {
+  if (!bias)
     return success();
-  return reject<Op>(location, "has bias ", bias.getType(), ", expected one of ", outputs, " elements");
+  if (tensorOf(bias).getRank() != 1 || !mayBeEqual(tensorOf(bias).getDimSize(0), outputs))
+    return reject<Op>(location, "has bias ", bias.getType(), ", expected one of ", outputs, " elements");
+  if (tensorOf(bias).getElementType() != input.getElementType())
+    return reject<Op>(location, "has bias ", bias.getType(), " and input ", input, ", expected one element type");
+  return success();
 }
 
 /// A bias is one number for each channel of [n, o, …].
@@ -160,7 +166,7 @@ LogicalResult ConvOp::inferReturnTypes(MLIRContext *context, std::optional<Locat
   if (deferInference(context, op.getOperands(), 1, inferred))
     return success();
   auto type = inferConv<ConvOp>(location, op, tensorOf(op.getInput()), tensorOf(op.getWeight()));
-  if (failed(type) || failed(checkBias<ConvOp>(location, op.getBias(), type->getDimSize(1))))
+  if (failed(type) || failed(checkBias<ConvOp>(location, op.getBias(), type->getDimSize(1), tensorOf(op.getInput()))))
     return failure();
   inferred.push_back(*type);
   return success();
@@ -344,14 +350,15 @@ LogicalResult ConvTransposeOp::inferReturnTypes(MLIRContext *context, std::optio
   auto input = tensorOf(op.getInput()), weight = tensorOf(op.getWeight());
   int64_t groups = op.getGroups();
   bool isGood = input.getRank() >= 3 && input.getRank() <= 5 && weight.getRank() == input.getRank() &&
-                input.getElementType() == weight.getElementType() &&
+                input.getElementType() == weight.getElementType() && !isBool(input.getElementType()) &&
                 mayBeEqual(input.getDimSize(1), weight.getDimSize(0));
   std::optional<int64_t> outputs =
       isGood ? channelsOf(weight.getDimSize(1), groups, weight.getDimSize(0)) : std::nullopt;
   if (!outputs)
-    return reject<ConvTransposeOp>(location, "has input ", input, ", weight ", weight, " and ", groups,
-                                   " groups, expected [n, c, …] with one to three dimensions of places and "
-                                   "[c, o / groups, …] of one element type, with groups that divide c");
+    return reject<ConvTransposeOp>(
+        location, "has input ", input, ", weight ", weight, " and ", groups,
+        " groups, expected [n, c, …] with one to three dimensions of places and "
+        "[c, o / groups, …] of one element type, floats or integers, with groups that divide c");
   ArrayRef<int64_t> kernel = weight.getShape().drop_front(2), extra = op.getOutputPadding();
   SmallVector<int64_t> strides(op.getStrides());
   if (strides.empty())
@@ -360,7 +367,7 @@ LogicalResult ConvTransposeOp::inferReturnTypes(MLIRContext *context, std::optio
   if (!error.empty())
     return reject<ConvTransposeOp>(location, error);
   Windows windows = windowsOf(op, kernel);
-  if (failed(checkBias<ConvTransposeOp>(location, op.getBias(), *outputs)))
+  if (failed(checkBias<ConvTransposeOp>(location, op.getBias(), *outputs, input)))
     return failure();
   SmallVector<int64_t> shape{input.getDimSize(0), *outputs};
   for (size_t dim = 0; dim < windows.rank(); ++dim) {

@@ -3,6 +3,7 @@
 // walked three ways.
 #include "ir/ConvolutionOps.h"
 #include "ir/BlockedOps.h"
+#include "ir/ElementTypes.h"
 #include "ir/ElementwiseOps.h"
 #include "ir/GradientBuilding.h"
 #include "ir/ImageRules.h"
@@ -39,10 +40,10 @@ template <typename Op>
 static LogicalResult checkImages(std::optional<Location> location, RankedTensorType lhs, int64_t lhsDim,
                                  RankedTensorType rhs, int64_t rhsDim, StringRef layouts) {
   bool isGood = lhs.getRank() == 4 && rhs.getRank() == 4 && lhs.getElementType() == rhs.getElementType() &&
-                mayBeEqual(lhs.getDimSize(lhsDim), rhs.getDimSize(rhsDim));
-  return isGood
-             ? success()
-             : reject<Op>(location, "has operands ", lhs, " and ", rhs, ", expected ", layouts, " of one element type");
+                !isBool(lhs.getElementType()) && mayBeEqual(lhs.getDimSize(lhsDim), rhs.getDimSize(rhsDim));
+  return isGood ? success()
+                : reject<Op>(location, "has operands ", lhs, " and ", rhs, ", expected ", layouts,
+                             " of one element type, floats or integers");
 }
 
 LogicalResult Conv2dOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
@@ -53,10 +54,14 @@ LogicalResult Conv2dOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
   if (failed(checkImages<Conv2dOp>(location, input, 1, weight, 1, "[n, c, h, w] and [o, c, kh, kw]")) ||
       failed(checkWindow<Conv2dOp>(location, op.getStridesAttr(), op.getPaddingAttr())))
     return failure();
-  if (op.getBias() && (tensorOf(op.getBias()).getRank() != 1 ||
-                       !mayBeEqual(tensorOf(op.getBias()).getDimSize(0), weight.getDimSize(0))))
-    return reject<Conv2dOp>(location, "has bias ", op.getBias().getType(), ", expected one of ", weight.getDimSize(0),
-                            " elements, the first size of weight ", weight);
+  if (op.getBias()) {
+    auto bias = tensorOf(op.getBias());
+    if (bias.getRank() != 1 || !mayBeEqual(bias.getDimSize(0), weight.getDimSize(0)))
+      return reject<Conv2dOp>(location, "has bias ", bias, ", expected one of ", weight.getDimSize(0),
+                              " elements, the first size of weight ", weight);
+    if (bias.getElementType() != input.getElementType())
+      return reject<Conv2dOp>(location, "has bias ", bias, " and input ", input, ", expected one element type");
+  }
   SmallVector<int64_t> shape{input.getDimSize(0), weight.getDimSize(0)};
   for (int64_t i = 0; i < 2; ++i) {
     shape.push_back(

@@ -3,6 +3,7 @@
 // and one matrix product for each further operand.
 #include "ir/EinsumOps.h"
 #include "ir/ContractionOps.h"
+#include "ir/ElementTypes.h"
 #include "ir/GradientBuilding.h"
 #include "ir/HostTensorAccess.h"
 #include "ir/MovementOps.h"
@@ -273,6 +274,8 @@ LogicalResult EinsumOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
     if (tensorOf(input).getElementType() != first.getElementType() || !tensorOf(input).hasStaticShape())
       return reject<EinsumOp>(location, "has operands ", first, " and ", input.getType(),
                               ", expected equal element types and dimensions that are all bound");
+  if (isBool(first.getElementType()))
+    return reject<EinsumOp>(location, "has operands of ", first, ", expected floats or integers (dg.cast makes them)");
   std::string problem;
   std::optional<Equation> equation = equationOf(op.getEquation(), op.getInputs(), problem);
   if (!equation)

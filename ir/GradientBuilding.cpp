@@ -10,8 +10,13 @@ using namespace mlir;
 namespace dg::ir {
 
 Value buildReshape(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> shape) {
-  if (tensorOf(value).getShape() == shape)
+  auto type = tensorOf(value);
+  if (type.getShape() == shape)
     return value;
+  // A 0 in the shape of a dg.reshape keeps the size at its place. Nothing is lost of a tensor without elements.
+  for (auto [dim, size] : llvm::enumerate(shape))
+    if (size == 0 && (int64_t(dim) >= type.getRank() || type.getDimSize(unsigned(dim)) != 0))
+      return buildFilled(builder, loc, type.clone(shape), 0);
   return builder.create<ReshapeOp>(loc, value, shape, PlaceAttr());
 }
 

@@ -44,6 +44,13 @@ static int64_t indexAt(Operation *op, const HostTensor &indices, int64_t place, 
   return -1;
 }
 
+/// An index has something to choose from.
+template <typename Op> static LogicalResult checkClasses(std::optional<Location> location, int64_t classes) {
+  if (classes != 0)
+    return success();
+  return reject<Op>(location, "has rows of 0 classes, expected at least one");
+}
+
 //===- EmbeddingOp -----------------------------------------------------------------------------------------------===//
 
 LogicalResult EmbeddingOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
@@ -150,7 +157,8 @@ LogicalResult PickOp::inferReturnTypes(MLIRContext *context, std::optional<Locat
   if (deferInference(context, op.getOperands(), 1, inferred))
     return success();
   auto input = tensorOf(op.getInput());
-  if (failed(checkRows<PickOp>(location, input, tensorOf(op.getIndices()))))
+  if (failed(checkRows<PickOp>(location, input, tensorOf(op.getIndices()))) ||
+      failed(checkClasses<PickOp>(location, input.getShape().back())))
     return failure();
   inferred.push_back(RankedTensorType::get(input.getShape().drop_back(), input.getElementType()));
   return success();
@@ -187,7 +195,8 @@ LogicalResult PickGradOp::inferReturnTypes(MLIRContext *context, std::optional<L
   if (deferInference(context, op.getOperands(), 1, inferred))
     return success();
   auto grad = tensorOf(op.getGrad()), indices = tensorOf(op.getIndices());
-  if (failed(checkIndices<PickGradOp>(location, indices)))
+  if (failed(checkIndices<PickGradOp>(location, indices)) ||
+      failed(checkClasses<PickGradOp>(location, int64_t(op.getClasses()))))
     return failure();
   if (!mayBeEqual(grad.getShape(), indices.getShape()))
     return reject<PickGradOp>(location, "has gradient ", grad, " and indices ", indices, ", expected equal shapes");
@@ -225,7 +234,8 @@ LogicalResult PickLogSoftmaxOp::inferReturnTypes(MLIRContext *context, std::opti
   if (deferInference(context, op.getOperands(), 2, inferred))
     return success();
   auto input = tensorOf(op.getInput());
-  if (failed(checkRows<PickLogSoftmaxOp>(location, input, tensorOf(op.getIndices()))))
+  if (failed(checkRows<PickLogSoftmaxOp>(location, input, tensorOf(op.getIndices()))) ||
+      failed(checkClasses<PickLogSoftmaxOp>(location, input.getShape().back())))
     return failure();
   inferred.assign(2, RankedTensorType::get(input.getShape().drop_back(), arithmeticType(input.getElementType())));
   return success();
@@ -274,7 +284,8 @@ LogicalResult PickLogSoftmaxGradOp::inferReturnTypes(MLIRContext *context, std::
   if (deferInference(context, op.getOperands(), 1, inferred))
     return success();
   auto input = tensorOf(op.getInput()), indices = tensorOf(op.getIndices());
-  if (failed(checkRows<PickLogSoftmaxGradOp>(location, input, indices)))
+  if (failed(checkRows<PickLogSoftmaxGradOp>(location, input, indices)) ||
+      failed(checkClasses<PickLogSoftmaxGradOp>(location, input.getShape().back())))
     return failure();
   for (Value perRow : {op.getGrad(), op.getWeight(), op.getLogsumexp()})
     if (!mayBeEqual(tensorOf(perRow).getShape(), indices.getShape()) ||
@@ -315,7 +326,8 @@ LogicalResult CorrectOp::inferReturnTypes(MLIRContext *context, std::optional<Lo
   if (deferInference(context, op.getOperands(), 1, inferred))
     return success();
   auto scores = tensorOf(op.getScores());
-  if (failed(checkRows<CorrectOp>(location, scores, tensorOf(op.getIndices()))))
+  if (failed(checkRows<CorrectOp>(location, scores, tensorOf(op.getIndices()))) ||
+      failed(checkClasses<CorrectOp>(location, scores.getShape().back())))
     return failure();
   inferred.push_back(RankedTensorType::get(scores.getShape().drop_back(), scores.getElementType()));
   return success();

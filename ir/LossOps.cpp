@@ -52,6 +52,8 @@ static LogicalResult inferPairLoss(MLIRContext *context, std::optional<Location>
       prediction.getElementType() != target.getElementType())
     return reject<Op>(location, "has prediction ", prediction, " and target ", target,
                       ", expected equal types [samples, …]");
+  if (!isa<FloatType>(prediction.getElementType()))
+    return reject<Op>(location, "has prediction ", prediction, ", expected floats (dg.cast makes them)");
   inferred.push_back(RankedTensorType::get({}, prediction.getElementType()));
   return success();
 }
@@ -184,6 +186,8 @@ static LogicalResult inferClassLoss(MLIRContext *context, std::optional<Location
       !isa<IntegerType>(target.getElementType()) || !mayBeEqual(prediction.getShape().drop_back(), target.getShape()))
     return reject<Op>(location, "has prediction ", prediction, " and target ", target,
                       ", expected [samples, …, classes] and integers of shape [samples, …]");
+  if (prediction.getShape().back() == 0)
+    return reject<Op>(location, "has prediction ", prediction, ", expected at least one class");
   if (op.getWeight()) {
     auto weight = tensorOf(op.getWeight());
     if (weight.getRank() != 1 || !mayBeEqual(weight.getDimSize(0), prediction.getShape().back()) ||

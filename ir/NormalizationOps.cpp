@@ -346,7 +346,7 @@ LogicalResult LayerNormGradOp::inferReturnTypes(MLIRContext *context, std::optio
   if (deferInference(context, op.getOperands(), 3, inferred))
     return success();
   auto grad = tensorOf(op.getGrad()), input = tensorOf(op.getInput()), weight = tensorOf(op.getWeight());
-  if (!mayBeEqual(grad.getShape(), input.getShape()))
+  if (!mayBeEqual(grad.getShape(), input.getShape()) || grad.getElementType() != input.getElementType())
     return reject<LayerNormGradOp>(location, "has gradient ", grad, " for input ", input, ", expected equal types");
   if (input.getRank() < 1)
     return reject<LayerNormGradOp>(location, "has input ", input, ", expected at least one dimension");

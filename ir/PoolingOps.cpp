@@ -12,6 +12,8 @@
 #include "ir/TypeInference.h"
 #include "ir/Windows.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <cmath>
 #include <limits>
 
@@ -106,8 +108,8 @@ LogicalResult MaxPool2dGradOp::inferReturnTypes(MLIRContext *context, std::optio
   auto shape = pooledShape<MaxPool2dGradOp>(location, input, op.getKernelAttr(), stridesOf(op));
   if (failed(shape))
     return failure();
-  if (!mayBeEqual(*shape, grad.getShape()))
-    return reject<MaxPool2dGradOp>(location, "has gradient ", grad, ", expected the shape of the pooled input, ",
+  if (!mayBeEqual(*shape, grad.getShape()) || input.getElementType() != grad.getElementType())
+    return reject<MaxPool2dGradOp>(location, "has gradient ", grad, ", expected the type of the pooled input, ",
                                    RankedTensorType::get(*shape, input.getElementType()));
   inferred.push_back(input);
   return success();
@@ -187,8 +189,8 @@ static LogicalResult inferPoolGrad(std::optional<Location> location, Adaptor op,
   auto pooled = inferPool<Op>(location, op, input);
   if (failed(pooled))
     return failure();
-  if (!mayBeEqual(pooled->getShape(), grad.getShape()))
-    return reject<Op>(location, "has gradient ", grad, ", expected the shape of the pooled input, ", *pooled);
+  if (!mayBeEqual(pooled->getShape(), grad.getShape()) || pooled->getElementType() != grad.getElementType())
+    return reject<Op>(location, "has gradient ", grad, ", expected the type of the pooled input, ", *pooled);
   inferred.push_back(input);
   return success();
 }
@@ -485,6 +487,13 @@ LogicalResult GlobalAvgPoolOp::evaluate(ArrayRef<HostTensor> operands, MutableAr
 
 LogicalResult GlobalMaxPoolOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
                                                 SmallVectorImpl<Type> &inferred) {
+  if (auto input = dyn_cast<RankedTensorType>(op.getInput().getType()); input && input.getRank() >= 3) {
+    int64_t places = 1;
+    for (int64_t size : input.getShape().drop_front(2))
+      if (!ShapedType::isDynamic(size) && (llvm::MulOverflow(places, size, places) || places > maxWindowSize))
+        return reject<GlobalMaxPoolOp>(location, "has input ", input, ", expected at most ", maxWindowSize,
+                                       " places: one window is over all of them");
+  }
   return inferGlobalPool<GlobalMaxPoolOp>(context, location, op.getOperands(), inferred);
 }
 

@@ -2,6 +2,7 @@
 // Reductions: largest, smallest and product are primitives, the others formulas around a sum.
 #include "ir/ReductionOps.h"
 #include "ir/ElementTypes.h"
+#include "ir/ElementwiseSupport.h"
 #include "ir/Expression.h"
 #include "ir/GradientBuilding.h"
 #include "ir/LogicOps.h"
@@ -27,15 +28,26 @@ using Parts = SmallVector<Value>;
 DG_REDUCTION_TYPE(ReduceMaxOp)
 DG_REDUCTION_TYPE(ReduceMinOp)
 DG_REDUCTION_TYPE(ReduceProdOp)
-DG_REDUCTION_TYPE(ReduceMeanOp)
-DG_REDUCTION_TYPE(ReduceL1Op)
 DG_REDUCTION_TYPE(ReduceL2Op)
-DG_REDUCTION_TYPE(ReduceSumSquareOp)
-DG_REDUCTION_TYPE(ReduceLogSumOp)
-DG_REDUCTION_TYPE(ReduceLogSumExpOp)
 #undef DG_REDUCTION_TYPE
 
 static Type elementOf(Value value) { return tensorOf(value).getElementType(); }
+
+/// As much as the parts of the formula take.
+#define DG_REDUCTION_TYPE_IN(Op, domain)                                                                               \
+  LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,               \
+                                     SmallVectorImpl<Type> &inferred) {                                                \
+    if (!isAny(op.getInput().getType()) && !isIn(domain, elementOf(op.getInput())))                                    \
+      return reject<Op>(location, "has input ", op.getInput().getType(), ", expected ", describe(domain),              \
+                        " (dg.cast makes them)");                                                                      \
+    return inferReduction<Op>(context, location, op, inferred);                                                        \
+  }
+DG_REDUCTION_TYPE_IN(ReduceMeanOp, Domain::number)
+DG_REDUCTION_TYPE_IN(ReduceL1Op, Domain::number)
+DG_REDUCTION_TYPE_IN(ReduceSumSquareOp, Domain::number)
+DG_REDUCTION_TYPE_IN(ReduceLogSumOp, Domain::real)
+DG_REDUCTION_TYPE_IN(ReduceLogSumExpOp, Domain::real)
+#undef DG_REDUCTION_TYPE_IN
 
 //===- Primitives ------------------------------------------------------------------------------------------------===//
 

@@ -318,6 +318,8 @@ LogicalResult Col2ImOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
   if (deferInference(context, op.getOperands(), 1, inferred))
     return success();
   auto input = tensorOf(op.getInput());
+  if (!isa<FloatType>(input.getElementType()))
+    return reject<Col2ImOp>(location, "has input ", input, ", expected floats (dg.cast makes them)");
   size_t numDims = op.getImage().size();
   constexpr int64_t most = 1 << 30; // two of them can be multiplied
   auto isWrong = [&](std::optional<ArrayRef<int64_t>> numbers, int64_t least) {

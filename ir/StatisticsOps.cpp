@@ -166,9 +166,10 @@ LogicalResult NormalizeSumsOp::inferReturnTypes(MLIRContext *context, std::optio
   if (deferInference(context, op.getOperands(), 2, inferred))
     return success();
   auto grad = tensorOf(op.getGrad()), input = tensorOf(op.getInput()), mean = tensorOf(op.getMean());
-  if (!mayBeEqual(grad.getShape(), input.getShape()) || !repeatsTo(mean, input) || mean.getRank() != input.getRank())
+  if (!mayBeEqual(grad.getShape(), input.getShape()) || grad.getElementType() != input.getElementType() ||
+      !repeatsTo(mean, input) || mean.getRank() != input.getRank())
     return reject<NormalizeSumsOp>(location, "has gradient ", grad, ", input ", input, " and mean ", mean,
-                                   ", expected equal shapes, and a mean with the input's sizes, or 1");
+                                   ", expected equal types, and a mean with the input's sizes, or 1");
   inferred.assign(2, mean);
   return success();
 }
@@ -205,8 +206,8 @@ LogicalResult BatchNormOp::inferReturnTypes(MLIRContext *context, std::optional<
   if (deferInference(context, op.getOperands(), 1, inferred))
     return success();
   auto input = tensorOf(op.getInput());
-  if (input.getRank() < 2)
-    return reject<BatchNormOp>(location, "has input ", input, ", expected [n, c, …]");
+  if (input.getRank() < 2 || !isa<FloatType>(input.getElementType()))
+    return reject<BatchNormOp>(location, "has input ", input, ", expected floats (dg.cast makes them) in [n, c, …]");
   for (Value operand : op.getOperands().drop_front()) {
     auto type = tensorOf(operand);
     if (type.getRank() != 1 || !mayBeEqual(type.getDimSize(0), input.getDimSize(1)) ||

@@ -75,8 +75,7 @@ std::string findWindowError(ArrayRef<int64_t> kernel, ArrayRef<int64_t> strides,
     return "[" + llvm::join(llvm::map_range(sizes, [](int64_t size) { return std::to_string(size); }), ", ") + "]";
   };
   auto areAtLeast = [](ArrayRef<int64_t> sizes, int64_t least) {
-    constexpr int64_t most = 1 << 24; // so that no sum or product of sizes overflows
-    return llvm::all_of(sizes, [&](int64_t size) { return size >= least && size <= most; });
+    return llvm::all_of(sizes, [&](int64_t size) { return size >= least && size <= maxWindowSize; });
   };
   if (rank < 1 || rank > 3 || !areAtLeast(kernel, 1))
     return "has kernel " + text(kernel) + ", expected one to three sizes above 0";

@@ -9,6 +9,9 @@
 
 namespace dg::ir {
 
+/// The largest size of a window, and of its strides, padding and dilation: no sum or product of them overflows.
+inline constexpr int64_t maxWindowSize = 1 << 24;
+
 /// One window for each place of the output: `kernel` taps, `dilation` apart, that start `strides` apart from `before`
 /// elements in front of the input; `after` is the padding at the end.
 struct Windows {

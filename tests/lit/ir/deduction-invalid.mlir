@@ -431,3 +431,148 @@ dg.graph @loss(%x: tensor<4xf32>, %y: tensor<4xf32>) {
   %loss = dg.mse %p, %y
   dg.return %loss
 }
+
+// -----
+
+// Ops that are made of others take no more than those do.
+dg.graph @forward(%x: tensor<2x1x4x4xf32>, %w: tensor<3x1x2x2xf32>, %b: tensor<3xf64>) {
+  // expected-error@+1 {{'dg.conv2d' op has bias 'tensor<3xf64>' and input 'tensor<2x1x4x4xf32>', expected one element type}}
+  %y = dg.conv2d %x, %w, %b
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2x1x4xf32>, %w: tensor<3x1x2xf32>, %b: tensor<3xf64>) {
+  // expected-error@+1 {{'dg.conv' op has bias 'tensor<3xf64>' and input 'tensor<2x1x4xf32>', expected one element type}}
+  %y = dg.conv %x, %w, %b
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2x1x4xf32>, %w: tensor<1x3x2xf32>, %b: tensor<3xf64>) {
+  // expected-error@+1 {{'dg.conv_transpose' op has bias 'tensor<3xf64>' and input 'tensor<2x1x4xf32>', expected one element type}}
+  %y = dg.conv_transpose %x, %w, %b
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2x4xi32>) {
+  // expected-error@+1 {{'dg.reduce_log_sum' op has input 'tensor<2x4xi32>', expected floats (dg.cast makes them)}}
+  %y = dg.reduce_log_sum %x {dims = array<i64: 1>}
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2x4xi32>) {
+  // expected-error@+1 {{'dg.reduce_log_sum_exp' op has input 'tensor<2x4xi32>', expected floats (dg.cast makes them)}}
+  %y = dg.reduce_log_sum_exp %x {dims = array<i64: 1>}
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2x3xi32>, %w: tensor<3xi32>) {
+  // expected-error@+1 {{'dg.batch_norm' op has input 'tensor<2x3xi32>', expected floats (dg.cast makes them) in [n, c, …]}}
+  %y = dg.batch_norm %x, %w, %w, %w, %w
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2x4x3xi32>, %w: tensor<4xi32>) {
+  // expected-error@+1 {{'dg.group_norm' op has input 'tensor<2x4x3xi32>', expected floats (dg.cast makes them)}}
+  %y = dg.group_norm %x, %w, %w {groups = 2}
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2x4x3xi32>, %w: tensor<4xi32>) {
+  // expected-error@+1 {{'dg.instance_norm' op has input 'tensor<2x4x3xi32>', expected floats (dg.cast makes them)}}
+  %y = dg.instance_norm %x, %w, %w
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2x4xi32>, %w: tensor<4xi32>) {
+  // expected-error@+1 {{'dg.rms_norm' op has input 'tensor<2x4xi32>', expected floats (dg.cast makes them)}}
+  %y = dg.rms_norm %x, %w
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2x4xi32>) {
+  // expected-error@+1 {{'dg.mean_variance_norm' op has input 'tensor<2x4xi32>', expected floats (dg.cast makes them)}}
+  %y = dg.mean_variance_norm %x {dims = array<i64: 1>}
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2x4x3xi32>) {
+  // expected-error@+1 {{'dg.lrn' op has input 'tensor<2x4x3xi32>', expected floats (dg.cast makes them)}}
+  %y = dg.lrn %x {size = 3}
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2x4x3xf32>) {
+  // expected-error@+1 {{'dg.lrn' op has input 'tensor<2x4x3xf32>' and size 99999999 : i64, expected [n, c, …] and a size from 1 to 16777216}}
+  %y = dg.lrn %x {size = 99999999}
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<1x1x5000x5000xf32>) {
+  // expected-error@+1 {{'dg.global_max_pool' op has input 'tensor<1x1x5000x5000xf32>', expected at most 16777216 places: one window is over all of them}}
+  %y = dg.global_max_pool %x
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2x4xi1>, %w: tensor<3x4xi1>) {
+  // expected-error@+1 {{'dg.linear' op has input 'tensor<2x4xi1>', expected floats or integers (dg.cast makes them)}}
+  %y = dg.linear %x, %w
+  dg.return %y
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2x4xi1>, %w: tensor<4x3xi1>) {
+  // expected-error@+1 {{'dg.einsum' op has operands of 'tensor<2x4xi1>', expected floats or integers (dg.cast makes them)}}
+  %y = dg.einsum %x, %w {equation = "ij,jk->ik"}
+  dg.return %y
+}
+
+// -----
+
+dg.graph @loss(%x: tensor<2x4xi64>, %y: tensor<2x4xi64>) {
+  // expected-error@+1 {{'dg.mse' op has prediction 'tensor<2x4xi64>', expected floats (dg.cast makes them)}}
+  %loss = dg.mse %x, %y
+  dg.return %loss
+}
+
+// -----
+
+dg.graph @loss(%x: tensor<2x0xf32>, %y: tensor<2xi32>) {
+  // expected-error@+1 {{'dg.cross_entropy' op has prediction 'tensor<2x0xf32>', expected at least one class}}
+  %loss = dg.cross_entropy %x, %y
+  dg.return %loss
+}
+
+// -----
+
+dg.graph @forward(%x: tensor<2x0xf32>, %y: tensor<2xi32>) {
+  // expected-error@+1 {{'dg.pick' op has rows of 0 classes, expected at least one}}
+  %p = dg.pick %x, %y
+  dg.return %p
+}

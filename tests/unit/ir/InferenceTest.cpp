@@ -101,7 +101,7 @@ TEST(Inference, SaysWhatWasFoundAndExpected) {
       {"%a: tensor<4x6x6xf32>", "dg.max_pool2d %a {kernel = array<i64: 2, 2>}", "in [n, c, h, w]"},
       {"%a: tensor<1x1x3x3xf32>", "dg.max_pool2d %a {kernel = array<i64: 4, 4>}", "expected a kernel that fits"},
       {"%a: tensor<1x1x3x3xf32>, %b: tensor<1x1x4x4xf32>", "dg.max_pool2d_grad %a, %b {kernel = array<i64: 2, 2>}",
-       "expected the shape of the pooled input"},
+       "expected the type of the pooled input"},
       {"%a: tensor<8x4xf32>, %b: tensor<3xf32>", "dg.embedding %a, %b", "expected integers"},
       {"%a: tensor<8xf32>, %b: tensor<3xi32>", "dg.embedding %a, %b", "expected [rows, width]"},
       {"%a: tensor<8x4xf32>, %b: tensor<3xi32>", "dg.pick %a, %b", "expected one index for each row"},

@@ -90,7 +90,7 @@ HostTensor randomTensor(ArrayRef<int64_t> shape, std::mt19937_64 &random) {
   return tensor;
 }
 
-OpInstance instantiate(const OpSpec &spec, ArrayRef<int64_t> choices, std::mt19937_64 &random, MLIRContext &context) {
+OpInstance draw(const OpSpec &spec, ArrayRef<int64_t> choices, std::mt19937_64 &random) {
   OpInstance instance;
   Sizes sizes(choices, random);
   std::string arguments;
@@ -105,7 +105,7 @@ OpInstance instantiate(const OpSpec &spec, ArrayRef<int64_t> choices, std::mt199
       if (operand.elements == Elements::aboveOne)
         element = 1.2 + std::abs(element);
       if (operand.elements == Elements::index)
-        element = double(random() % sizes.product(operand.bound));
+        element = double(random() % std::max<int64_t>(1, sizes.product(operand.bound)));
       if (operand.elements == Elements::boolean)
         element = double(random() % 2);
     }
@@ -127,6 +127,11 @@ OpInstance instantiate(const OpSpec &spec, ArrayRef<int64_t> choices, std::mt199
   }
   instance.text = "dg.graph @one(" + arguments + ") {\n  " + results + " = " + op + "\n  dg.return " + results +
                   " {names = [" + names + "]}\n}\n";
+  return instance;
+}
+
+OpInstance instantiate(const OpSpec &spec, ArrayRef<int64_t> choices, std::mt19937_64 &random, MLIRContext &context) {
+  OpInstance instance = draw(spec, choices, random);
   instance.module = parse(context, instance.text);
   if (!instance.module || failed(deduce(instance.graph()))) {
     std::cerr << "in the table of ops:\n" << instance.text;

@@ -49,6 +49,9 @@ struct OpInstance {
 OpInstance instantiate(const OpSpec &spec, llvm::ArrayRef<int64_t> sizes, std::mt19937_64 &random,
                        mlir::MLIRContext &context);
 
+/// The same without a module: of sizes, as 0, that the op may refuse.
+OpInstance draw(const OpSpec &spec, llvm::ArrayRef<int64_t> sizes, std::mt19937_64 &random);
+
 /// Parses a module of untyped graphs.
 mlir::OwningOpRef<mlir::ModuleOp> parse(mlir::MLIRContext &context, const std::string &text);
 
