@@ -112,11 +112,17 @@ Gradients DivOp::buildGradients(OpBuilder &builder, ValueRange grads) {
                             buildScale(builder, getLoc(), rhs, -1)};
 }
 
-/// da^b = b a^(b-1) da + a^b log a db, where the second is 0 for a base that has no logarithm.
+/// da^b = b a^(b-1) da + a^b log a db, where the second is 0 for a base that has no logarithm. The first is 0 for the
+/// exponent 0, also where a^-1 is infinite, as in PyTorch.
 Gradients PowOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   Expression g(builder, getLoc(), grads[0]), a(builder, getLoc(), getLhs()), b(builder, getLoc(), getRhs()),
       y(builder, getLoc(), getResult());
   Value lhs = g * b * a.with<PowOp>(b - 1.0), zero = a.number(0);
+  auto known = getRhs().getDefiningOp<ConstantOp>(); // most exponents are, and not 0
+  if (!known || known.getValue().isZero()) {
+    Value isZero = builder.create<CompareOp>(getLoc(), b, zero, "eq", PlaceAttr());
+    lhs = builder.create<SelectOp>(getLoc(), isZero, zero, lhs, PlaceAttr());
+  }
   Value isPositive = builder.create<CompareOp>(getLoc(), a, zero, "gt", PlaceAttr());
   Value base = builder.create<SelectOp>(getLoc(), isPositive, a, a.number(1), PlaceAttr());
   Value rhs = g * y * Expression(builder, getLoc(), base).apply<LogOp>();

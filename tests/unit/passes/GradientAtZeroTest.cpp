@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves that a root of nothing, as after a relu that lets nothing through, has the gradient 0 that PyTorch takes for
-// it, and not what 0 times infinity gives.
+// Proves that a root of nothing, as after a relu that lets nothing through, and a power with the exponent 0 have the
+// gradient 0 that PyTorch takes for them, and not what 0 times infinity gives.
 #include "ir/reference/ReferenceExecutor.h"
 #include "passes/Passes.h"
 #include "tests/unit/ir/OpTable.h"
@@ -53,4 +53,11 @@ TEST(GradientAtZero, OfPoolsByANorm) {
   expectNear(gradientOf("dg.lp_pool %w {kernel = array<i64: 2>, p = 2 : i64}"), {0, 0, 0.6, 0.8});
   double root = std::cbrt(91 * 91); // ∂ ∛(3³ + 4³)
   expectNear(gradientOf("dg.lp_pool %w {kernel = array<i64: 2>, p = 3 : i64}"), {0, 0, 9 / root, 16 / root});
+}
+
+TEST(GradientAtZero, OfPowersWithTheExponentZero) {
+  expectNear(gradientOf("dg.pow %w, %e", "%e = dg.constant {value = 0.0, type = tensor<f32>}\n"), {0, 0, 0, 0});
+  expectNear(gradientOf("dg.pow %w, %e", "%e = dg.literal {value = dense<[0.0, 2.0, 0.0, 2.0]> : tensor<4xf32>}\n"),
+             {0, 0, 0, 8});
+  expectNear(gradientOf("dg.pow %w, %e", "%e = dg.constant {value = 2.0, type = tensor<f32>}\n"), {0, 0, 6, 8});
 }
