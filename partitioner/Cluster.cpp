@@ -20,6 +20,9 @@ using plan::DType;
 
 constexpr int64_t clusterVersion = 1;
 
+/// As many as --mesh takes ranks.
+constexpr uint64_t maxDevices = 1 << 20;
+
 /// One core of a Zen 3 host as measured: OpenBLAS f32, memcpy, UCX by shared memory and by TCP.
 Cluster cpuPreset() {
   Device core{"cpu", {{DType::f32, 97e9}, {DType::f64, 48e9}}, uint64_t(16) << 30, 13.8e9, 0.9, 0.1};
@@ -75,6 +78,9 @@ Status applyOptions(Cluster &cluster, std::string_view spec, std::string_view op
                            key, text);
     *field = value;
   }
+  if (cluster.numDevices() > maxDevices)
+    return Status::error(ErrorKind::usage, "cluster '{}': has {} nodes of {} devices; expected at most {} devices",
+                         spec, cluster.numNodes, cluster.devicesPerNode, maxDevices);
   return Status::ok();
 }
 
@@ -297,8 +303,11 @@ Result<Cluster> parseCluster(const std::string &text, const std::string &where) 
   if (uint64_t version = reader.getCount("version", INT32_MAX); version != clusterVersion)
     reader.fail("version", version, fmt::format("{}", clusterVersion));
   cluster.name = reader.getString("name");
-  cluster.numNodes = uint32_t(reader.getCount("nodes", 1 << 24));
-  cluster.devicesPerNode = uint32_t(reader.getCount("devices_per_node", 1 << 16));
+  cluster.numNodes = uint32_t(reader.getCount("nodes", maxDevices));
+  cluster.devicesPerNode = uint32_t(reader.getCount("devices_per_node", maxDevices));
+  if (cluster.numDevices() > maxDevices)
+    reader.fail("nodes", cluster.numNodes,
+                fmt::format("at most {} devices, with {} to a node", maxDevices, cluster.devicesPerNode));
   reader.getObject("device", [&](ObjectReader &device) { readDevice(device, cluster.device); });
   reader.getObject("links", [&](ObjectReader &links) {
     links.getObject("intra_node", [&](ObjectReader &link) { readLink(link, cluster.intraNode); });

@@ -80,7 +80,7 @@ TEST(ClusterTest, RejectsMalformedPresets) {
 // Bad values are named with their key and what was expected.
 TEST(ClusterTest, NamesBadValues) {
   EXPECT_EQ(messageAfter("\"nodes\": 1", "\"nodes\": -1"),
-            "cluster.json: nodes is -1; expected a whole number from 1 to 16777216");
+            "cluster.json: nodes is -1; expected a whole number from 1 to 1048576");
   EXPECT_EQ(messageAfter("\"nodes\": 1", "\"device_speeds\": [-3], \"nodes\": 1"),
             "cluster.json: device_speeds is [-3]; expected a list of positive numbers");
   EXPECT_EQ(messageAfter("\"nodes\": 1", "\"device_speeds\": [1, 2, 3, 4, 5], \"nodes\": 1"),
@@ -137,4 +137,19 @@ TEST(ClusterTest, ReadsFile) {
   std::filesystem::remove(path);
   ASSERT_TRUE(cluster) << cluster.status().message();
   EXPECT_EQ(cluster->devicesPerNode, 5u);
+}
+
+// A cluster has at most as many devices as a mesh has ranks, however they are divided into nodes.
+TEST(ClusterTest, LimitsDevices) {
+  EXPECT_EQ(findCluster("cpu:nodes=1048576")->numDevices(), 1048576u);
+  for (const char *spec : {"cpu:nodes=65536,devices=65536", "cpu:nodes=4000000000", "a100x8:nodes=131073"}) {
+    Result<Cluster> cluster = findCluster(spec);
+    ASSERT_FALSE(cluster) << spec;
+    EXPECT_EQ(cluster.status().kind(), ErrorKind::usage);
+    EXPECT_NE(cluster.status().message().find("expected at most 1048576 devices"), std::string::npos)
+        << cluster.status().message();
+  }
+  std::string message = messageAfter("\"nodes\": 1", "\"nodes\": 600000");
+  EXPECT_NE(message.find("nodes is 600000; expected at most 1048576 devices, with 2 to a node"), std::string::npos)
+      << message;
 }
