@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgc/ReadBytecode.h"
 
+#include "ir/TextGuard.h"
+
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/SourceMgr.h"
@@ -74,8 +76,15 @@ mlir::OwningOpRef<mlir::ModuleOp> readBytecode(llvm::MemoryBufferRef bytes, mlir
                  << std::strerror(errno) << "): end other programs, or give the model as text\n";
     return nullptr;
   }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-    return parse(text.read(bytes.getBufferIdentifier()), context);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+    std::unique_ptr<llvm::MemoryBuffer> model = text.read(bytes.getBufferIdentifier());
+    // The verifiers of ops rest on what the guard lets through.
+    if (auto fault = ir::findTextFault(model->getBuffer())) {
+      llvm::errs() << bytes.getBufferIdentifier() << ": error: " << fault->message << "\n";
+      return nullptr;
+    }
+    return parse(std::move(model), context);
+  }
   std::unique_ptr<llvm::MemoryBuffer> said = messages.read("");
   if (WIFEXITED(status) && said->getBuffer().contains("error:"))
     llvm::errs() << said->getBuffer();
