@@ -2,6 +2,7 @@
 // dgc: flags only. What it does is in Compile.cpp.
 #include "tools/FlagChecks.h"
 #include "tools/dgc/Compile.h"
+#include "tools/dgc/FatalErrors.h"
 #include "tools/dgc/ListOps.h"
 
 #include <cstdio>
@@ -161,6 +162,7 @@ int main(int argc, char **argv) {
       ->check(CLI::IsMember({"none", "full"}));
   if (auto code = dg::tools::parseCommandLine(app, argc, argv, "dgc: error: "))
     return *code;
+  dg::tools::endWithBadInputWhereNoOpCanBeBuilt();
   if (listsOps)
     return dg::tools::listOps();
   if (options.model.empty()) {
