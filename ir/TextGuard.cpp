@@ -5,6 +5,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 
@@ -52,8 +53,9 @@ static std::string faultOfTensor(llvm::StringRef type, llvm::StringRef rest) {
     bool isCounted = digits.empty() || !digits.getAsInteger(10, size);
     if (!isCounted || __builtin_mul_overflow(elements, std::max<uint64_t>(size, 1), &elements) ||
         elements > maxTensorElements || ++rank > maxTensorRank)
-      return llvm::formatv("found {0}>, expected a tensor of at most {1} dimensions and 2^48 elements",
-                           type.take_until([](char c) { return c == '>'; }).take_front(80), maxTensorRank);
+      return llvm::formatv("found {0}>, expected a tensor of at most {1} dimensions and 2^{2} elements",
+                           type.take_until([](char c) { return c == '>'; }).take_front(80), maxTensorRank,
+                           llvm::Log2_64(maxTensorElements));
     rest = skipSpace(rest.drop_front(std::max<size_t>(digits.size(), 1)));
     if (!rest.consume_front("x"))
       return ""; // the parser says what it expects here

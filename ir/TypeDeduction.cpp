@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/TypeDeduction.h"
 #include "ir/Dialect.h"
+#include "ir/TextGuard.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -9,7 +10,7 @@ using namespace mlir;
 namespace dg::ir {
 
 LogicalResult checkTensorSize(Operation *op, Type type) {
-  constexpr int64_t maxElements = int64_t(1) << 48;
+  constexpr auto maxElements = int64_t(maxTensorElements);
   auto tensor = dyn_cast<RankedTensorType>(type);
   int64_t elements = 1;
   for (int64_t size : tensor ? tensor.getShape() : ArrayRef<int64_t>())
