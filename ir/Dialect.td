@@ -13,8 +13,8 @@ def DG_Dialect : Dialect {
   let summary = "Deep-learning graphs: models, their gradients, and their partition over a mesh of devices";
   let description = [{
     A model is a `dg.graph` of ops on tensors. What a person writes has no types but those of inputs and parameters: every
-    other value is `!dg.any` until `--dg-deduce-types` has run. After `--dg-split` only local types and explicit
-    collectives remain.
+    other value is `!dg.any` until `--dg-deduce-types` has run. After `--dg-split-shards` and `--dg-split-stages` only
+    local types and explicit collectives remain.
   }];
   let extraClassDeclaration = [{
     /// For an op that does not exist: an error with the nearest name.
