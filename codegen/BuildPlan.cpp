@@ -108,6 +108,8 @@ private:
     bool isOnce = name == "prepare";
     program.batch = isOnce ? 0 : options.batch;
     program.microbatches = isOnce ? 1 : options.microbatches;
+    if (auto mixing = module->getAttrOfType<StringAttr>("dg.mixes_samples"); mixing && program.batch > 0)
+      program.mixesSamples = mixing.str();
     for (GraphOp chunk : chunks)
       if (failed(addChunk(chunk)))
         return failure();

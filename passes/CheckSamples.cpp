@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refuses padded steps of a model in which an op mixes the samples of a batch (a mean over dimension 0, x · xᵀ). Rows
-// of padding have weight zero in the loss, but in such an op they count like samples. Batch norm, which weighs them, is
-// not one.
+// Refuses padded steps and micro-batches of a model in which an op mixes the samples of a batch (a mean over dimension
+// 0, x · xᵀ), and notes the op for whoever feeds the job. Rows of padding have weight zero in the loss, but in such an
+// op they count like samples; a micro-batch sees only its own. Batch norm, which weighs them and whose statistics are
+// per micro-batch by definition, is not one.
 #include "ir/GraphOps.h"
 #include "passes/Passes.h"
 
@@ -65,23 +66,37 @@ struct CheckSamplesPass : impl::CheckSamplesBase<CheckSamplesPass> {
   using CheckSamplesBase::CheckSamplesBase;
 
   void runOnOperation() override {
-    if (padded == 0)
-      return;
     for (StringRef name : {"eval", "infer"})
       if (auto graph = getOperation().lookupSymbol<GraphOp>(name); graph && failed(check(graph)))
         return signalPassFailure();
   }
 
 private:
+  /// "dg.reduce_mean at model.mlir:4:10", for messages of the job.
+  static std::string describe(Operation *op) {
+    std::string text = op->getName().getStringRef().str();
+    if (auto place = op->getLoc()->findInstanceOf<FileLineColLoc>())
+      text +=
+          (" at " + place.getFilename().strref() + ":" + Twine(place.getLine()) + ":" + Twine(place.getColumn())).str();
+    return text;
+  }
+
   LogicalResult check(GraphOp graph) {
     SampleFlow flow(graph);
     for (Operation &op : graph.getBody().front()) {
       // What a body does with its samples is not in the rule of its op.
       auto ruled = dyn_cast<ShardingRuleOp>(op);
-      if (ruled && op.getNumRegions() == 0 && flow.isMixing(ruled))
+      if (!ruled || op.getNumRegions() != 0 || !flow.isMixing(ruled))
+        continue;
+      if (pieces > 1)
+        return op.emitOpError() << "mixes the samples of a batch, but a batch is cut into " << int64_t(pieces)
+                                << " micro-batches, of which each would see only its own: give --microbatches 1";
+      if (padded > 0)
         return op.emitOpError() << "mixes the samples of a batch, but " << int64_t(padded)
                                 << " rows of each step are padding, which would count: give a --batch that the data "
-                                   "ranks times the micro-batches divide";
+                                   "ranks divide";
+      getOperation()->setAttr("dg.mixes_samples", StringAttr::get(&getContext(), describe(&op)));
+      return success();
     }
     return success();
   }

@@ -81,12 +81,16 @@ def Decompose : Pass<"dg-decompose", "mlir::ModuleOp"> {
 }
 
 def CheckSamples : Pass<"dg-check-samples", "mlir::ModuleOp"> {
-  let summary = "Rejects padded batches where an op mixes samples";
+  let summary = "Rejects batches that are cut or padded where an op mixes samples";
   let description = [{
     Padding repeats samples with weight 0 in the loss. An op of @eval or @infer that adds up over samples, or compares them with each other, counts it.
     Batch norm takes running statistics in both graphs, and weighs its rows while it is trained.
+    Which op it is stays on the module, as `dg.mixes_samples`: only whole batches may be run.
   }];
-  let options = [Option<"padded", "padded", "int64_t", "0", "Rows of a step, over all ranks and micro-batches, that hold no sample">];
+  let options = [
+    Option<"padded", "padded", "int64_t", "0", "Rows of a step, over all ranks and micro-batches, that hold no sample">,
+    Option<"pieces", "pieces", "int64_t", "1", "Micro-batches of a batch">
+  ];
 }
 
 def Differentiate : Pass<"dg-differentiate", "mlir::ModuleOp"> {

@@ -54,11 +54,10 @@ void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &opt
   decompose.storesScores = options.storesScores;
   manager.addPass(createDecompose(decompose));
   // With the rules of primitive ops, and before anything but the loss is weighed.
-  if (options.paddedRows > 0) {
-    CheckSamplesOptions samples;
-    samples.padded = options.paddedRows;
-    manager.addPass(createCheckSamples(samples));
-  }
+  CheckSamplesOptions samples;
+  samples.padded = options.paddedRows;
+  samples.pieces = options.batchPieces;
+  manager.addPass(createCheckSamples(samples));
   // Before gradients are taken, because the gradient of both together needs less.
   manager.addPass(createFuseSoftmaxPick());
   DifferentiateOptions differentiate;

@@ -16,6 +16,7 @@ struct PipelineOptions {
   int64_t batch = 0;     ///< rows of one micro-batch over all data ranks, padding included; 0: not bound
   int64_t microbatches = 1;
   int64_t paddedRows = 0;          ///< of a full step: those that hold no sample
+  int64_t batchPieces = 1;         ///< micro-batches of a batch, those of other batches of the step not counted
   int64_t chunksPerStage = 1;      ///< parts of the model that a rank holds
   bool isFolded = false;           ///< the parts go down the stages and up again
   bool splitsBackward = false;     ///< gradients of weights get chunks of their own

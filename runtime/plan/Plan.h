@@ -171,6 +171,9 @@ struct Program {
   int64_t batch = 0;
   uint32_t microbatches = 1;
   std::string schedule; ///< "gpipe", "1f1b"
+  /// The op in which samples of a batch meet ("dg.reduce_mean at model.mlir:4:10"): only whole batches may be run,
+  /// since padding would count in it. Empty: there is none.
+  std::string mixesSamples;
   std::vector<Port> inputs, outputs;
   std::vector<std::vector<Action>> actions; ///< per stage
 };

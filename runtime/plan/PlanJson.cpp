@@ -150,6 +150,7 @@ template <typename Archive> void describe(Archive &archive, Program &program) {
   archive.required("batch", program.batch);
   archive.required("microbatches", program.microbatches);
   archive.required("schedule", program.schedule);
+  archive.optional("mixes_samples", program.mixesSamples);
   archive.required("inputs", program.inputs);
   archive.required("outputs", program.outputs);
 }

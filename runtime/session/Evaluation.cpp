@@ -25,6 +25,19 @@ static bool hasOutput(const plan::Program &program, const std::string &name) {
                      [&](const plan::Port &port) { return port.name == name; });
 }
 
+Status checkWholeBatches(const plan::Program &program, int64_t batch, int64_t numSamples, const char *flag,
+                         const char *advice) {
+  const bool isWhole =
+      (batch == 0 || batch == program.batch) && (program.batch == 0 || numSamples % program.batch == 0);
+  if (program.mixesSamples.empty() || isWhole)
+    return Status::ok();
+  return Status::error(ErrorKind::usage,
+                       "{}: {} mixes the samples of a batch, so that only whole batches of {} can be run; found {} "
+                       "samples{}: {}",
+                       flag, program.mixesSamples, program.batch, numSamples,
+                       batch > 0 ? fmt::format(", {} at a time", batch) : "", advice);
+}
+
 Status checkEvaluation(const plan::Plan &plan, int64_t batch) {
   const plan::Program *program = plan.findProgram("eval");
   if (!program)

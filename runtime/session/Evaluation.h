@@ -37,6 +37,11 @@ private:
 /// Whether `batch` samples can be evaluated at once by the plan; the same check before ranks exist.
 Status checkEvaluation(const plan::Plan &plan, int64_t batch);
 
+/// Fails (usage) where samples meet in an op of the program and its last batch, or each of `batch` samples (0: the
+/// program's), would be padded. `flag` is the one that gave the samples, `advice` what to do about it.
+Status checkWholeBatches(const plan::Program &program, int64_t batch, int64_t numSamples, const char *flag,
+                         const char *advice);
+
 /// The scalar of an output port on this rank (f32), or 0 if its stage has none.
 float scalarOf(const Executor &executor, size_t program, const std::string &port);
 

@@ -128,6 +128,7 @@ int split(mlir::ModuleOp module, const CompileOptions &options, const StepSource
   pipeline.batch = batch->rows;
   pipeline.microbatches = batch->microbatches;
   pipeline.paddedRows = batch->rows * batch->microbatches - batch->samples;
+  pipeline.batchPieces = batch->microbatches / options.accumulate;
   pipeline.chunksPerStage = form->chunksPerStage;
   pipeline.isFolded = form->isFolded;
   pipeline.splitsBackward = form->splitsBackward;

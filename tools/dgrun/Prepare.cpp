@@ -97,6 +97,8 @@ static Status prepareInference(const Flags &flags, const plan::Plan &plan, Assig
   if (!dataset)
     return dataset.status();
   DG_RETURN_IF_ERROR(checkResults(plan, options, dataset->numSamples()));
+  DG_RETURN_IF_ERROR(session::checkWholeBatches(*plan.findProgram("infer"), 0, dataset->numSamples(), "--input",
+                                                "compile it with a --batch that divides them"));
   assignment.dataset.emplace(std::move(*dataset));
   assignment.inference = std::move(options);
   return Status::ok();
@@ -143,6 +145,9 @@ static Status prepareTraining(const Flags &flags, const plan::Plan &plan, Assign
   if (!dataset)
     return dataset.status();
   DG_RETURN_IF_ERROR(checkTraining(plan, *options, dataset->numSamples()));
+  if (!options->dropLast)
+    DG_RETURN_IF_ERROR(session::checkWholeBatches(*plan.findProgram("train"), 0, dataset->numSamples(), "--data",
+                                                  "give --drop-last, or compile it with a --batch that divides them"));
   if (assignment.resume)
     DG_RETURN_IF_ERROR(checkResume(assignment.resume->state(), *options, dataset->numSamples()));
   assignment.dataset.emplace(std::move(*dataset));
@@ -154,6 +159,9 @@ static Status prepareTraining(const Flags &flags, const plan::Plan &plan, Assign
     auto evalDataset = openDataset(plan, "eval", *evalSpecs);
     if (!evalDataset)
       return evalDataset.status();
+    DG_RETURN_IF_ERROR(session::checkWholeBatches(
+        *plan.findProgram("eval"), options->evalBatch, evalDataset->numSamples(), "--eval-data",
+        "compile it with a --batch that divides them, and leave --eval-batch out"));
     assignment.evalDataset.emplace(std::move(*evalDataset));
   }
   assignment.training = std::move(*options);

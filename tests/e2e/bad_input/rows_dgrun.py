@@ -15,6 +15,20 @@ SAMPLES = 32
 MLP_DATA = ["--data", "x=x.npy", "--data", "y=y.npy"]
 
 
+# Each sample less the mean of its batch.
+CENTRED = """module attributes {dg.optimizer = "sgd:lr=0.01"} {
+  dg.graph @loss(%x: tensor<?x10xf32>, %y: tensor<?x1xf32>) {
+    %m = dg.reduce_mean %x {dims = array<i64: 0>}
+    %c = dg.sub %x, %m
+    %w = dg.parameter "w" tensor<1x10xf32> uniform 0.3
+    %p = dg.linear %c, %w
+    %loss = dg.mse %p, %y
+    dg.return %loss
+  }
+}
+"""
+
+
 def write(folder, name, content):
     with open(os.path.join(folder, name), "wb") as file:
         file.write(content)
@@ -35,6 +49,8 @@ def prepare(folder, binaries, examples):
     run("dgc", os.path.join(examples, "mlp.mlir"), "--batch", "16", "--mesh", "data=2", "-o", "two.dgx")
     run("dgc", "mlp:784-16-10", "--batch", "16", "-o", "classes.dgx")
     run("dgc", "gpt:layers=1,hidden=16,heads=2,seq=8,vocab=50", "--batch", "4", "-o", "gpt.dgx")
+    write(folder, "centred.mlir", CENTRED.encode())
+    run("dgc", "centred.mlir", "--batch", "12", "-o", "centred.dgx")
     write(folder, "x.npy", floats(SAMPLES, 10))
     write(folder, "y.npy", floats(SAMPLES, 1))
     write(folder, "images.npy", npy("|u1", (SAMPLES, 784), bytes(SAMPLES * 784)))
@@ -42,6 +58,7 @@ def prepare(folder, binaries, examples):
     write(folder, "tokens.npy", integers((8, 8), [1] * 64))
     run("dgrun", "mlp.dgx", *MLP_DATA, "--checkpoint", "saved")
     run("dgrun", "two.dgx", *MLP_DATA)
+    run("dgrun", "centred.dgx", *MLP_DATA, "--drop-last")
     run("dgrun", "classes.dgx", "--data", "x=images.npy", "--data", "y=labels.npy")
     run("dgrun", "gpt.dgx", "--data", "x=tokens.npy", "--data", "y=tokens.npy")
 
@@ -176,6 +193,10 @@ def flag_rows():
     add("normalization without a deviation", ["--normalize", "x=1"], USAGE, ["--normalize", "MEAN,STD"])
     add("normalization of nothing", ["--normalize", "z=1,1"], USAGE, ["'z'", "x, y"])
     add("eval-batch above the plan's", ["--eval-batch", "1000", "--eval-data", "x=x.npy", "--eval-data", "y=y.npy"], USAGE, ["1000", "16"])
+    add("a last batch of samples that are mixed", [], USAGE,
+        ["--data", "dg.reduce_sum at centred.mlir:3:10", "whole batches of 12", f"{SAMPLES} samples", "--drop-last"], job="centred.dgx")
+    add("an evaluation of samples that are mixed", ["--drop-last", "--eval-data", "x=x.npy", "--eval-data", "y=y.npy"], USAGE,
+        ["--eval-data", "whole batches of 12"], job="centred.dgx")
     add("resume from nowhere", ["--resume"], USAGE, ["--resume DIR"])
     add("resume without a checkpoint", ["--resume", "nowhere"], BAD_FILE, ["nowhere", "no whole checkpoint"])
     add("resume with the checkpoint of another model", ["--resume", "saved"], BAD_FILE, ["saved/step-", "'mlp'", "expects"], job="classes.dgx",

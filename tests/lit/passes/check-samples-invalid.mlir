@@ -1,9 +1,13 @@
-// An op that adds samples up, or compares them with each other, is refused where steps are padded, and only there.
+// An op that adds samples up, or compares them with each other, is refused where steps are padded or batches cut; elsewhere it is noted.
 // RUN: dg-opt %s --split-input-file --dg-deduce-types=batch=4 --dg-decompose --dg-check-samples=padded=2 --verify-diagnostics
-// RUN: dg-opt %s --split-input-file --dg-deduce-types=batch=4 --dg-decompose --dg-check-samples
+// RUN: dg-opt %s --split-input-file --dg-deduce-types=batch=4 --dg-decompose --dg-check-samples | FileCheck %s
+// RUN: not dg-opt %s --split-input-file --dg-deduce-types=batch=4 --dg-decompose --dg-check-samples=pieces=3 2>&1 | FileCheck %s --check-prefix=CUT
+
+// CHECK: module attributes {dg.mixes_samples = "dg.reduce_sum at {{.*}}check-samples-invalid.mlir:{{[0-9]+}}:{{[0-9]+}}"}
+// CUT: mixes the samples of a batch, but a batch is cut into 3 micro-batches, of which each would see only its own: give --microbatches 1
 
 dg.graph @infer(%x: tensor<?x6xf32>) {
-  // expected-error @+1 {{mixes the samples of a batch, but 2 rows of each step are padding, which would count: give a --batch that the data ranks times the micro-batches divide}}
+  // expected-error @+1 {{mixes the samples of a batch, but 2 rows of each step are padding, which would count: give a --batch that the data ranks divide}}
   %mean = dg.reduce_mean %x {dims = array<i64: 0>}
   %centred = dg.sub %x, %mean
   dg.return %centred {names = ["y"]}
