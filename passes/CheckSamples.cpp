@@ -28,7 +28,8 @@ public:
     }
   }
 
-  /// Whether a row of the op's results depends on several samples, each of which counts alike.
+  /// Whether the op certainly adds samples up, or makes each meet each other, and all count alike. A dimension that the
+  /// op's rule does not follow (one of size 1 in a reshape, the axis of a softmax) is lost sight of.
   bool isMixing(ShardingRuleOp op) {
     if (llvm::any_of(op->getOperands(), [&](Value operand) { return weighed.contains(operand); })) {
       weighed.insert(op->result_begin(), op->result_end()); // padding is zero from here on
@@ -41,7 +42,9 @@ public:
       if (known == sampleDim.end())
         continue;
       ArrayRef<int32_t> factors = dims[known->second];
-      if (factors.empty() || (factor && *factor != factors.front()))
+      if (factors.empty())
+        continue;
+      if (factor && *factor != factors.front())
         return true;
       factor = factors.front();
     }
@@ -82,20 +85,23 @@ private:
   }
 
   LogicalResult check(GraphOp graph) {
+    const bool isTraining = graph.getSymName() == "eval";
     SampleFlow flow(graph);
     for (Operation &op : graph.getBody().front()) {
       // What a body does with its samples is not in the rule of its op.
       auto ruled = dyn_cast<ShardingRuleOp>(op);
       if (!ruled || op.getNumRegions() != 0 || !flow.isMixing(ruled))
         continue;
-      if (pieces > 1)
+      // Of an inference only some results may depend on it, and one that has no row for each sample is seen to there.
+      if (pieces > 1 && isTraining)
         return op.emitOpError() << "mixes the samples of a batch, but a batch is cut into " << int64_t(pieces)
                                 << " micro-batches, of which each would see only its own: give --microbatches 1";
       if (padded > 0)
         return op.emitOpError() << "mixes the samples of a batch, but " << int64_t(padded)
                                 << " rows of each step are padding, which would count: give a --batch that the data "
                                    "ranks divide";
-      getOperation()->setAttr("dg.mixes_samples", StringAttr::get(&getContext(), describe(&op)));
+      if (isTraining)
+        getOperation()->setAttr("dg.mixes_samples", StringAttr::get(&getContext(), describe(&op)));
       return success();
     }
     return success();

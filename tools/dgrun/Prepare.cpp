@@ -97,8 +97,6 @@ static Status prepareInference(const Flags &flags, const plan::Plan &plan, Assig
   if (!dataset)
     return dataset.status();
   DG_RETURN_IF_ERROR(checkResults(plan, options, dataset->numSamples()));
-  DG_RETURN_IF_ERROR(session::checkWholeBatches(*plan.findProgram("infer"), 0, dataset->numSamples(), "--input",
-                                                "compile it with a --batch that divides them"));
   assignment.dataset.emplace(std::move(*dataset));
   assignment.inference = std::move(options);
   return Status::ok();

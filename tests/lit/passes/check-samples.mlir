@@ -1,8 +1,9 @@
-// Where steps are padded, whatever works row by row is left alone, and so is what the weights of the samples have gone into.
-// RUN: dg-opt %s --dg-deduce-types=batch=4 --dg-decompose --dg-check-samples=padded=2 | FileCheck %s
+// Where steps are padded and batches cut, whatever works row by row is left alone, and so is what the weights of the samples have gone into.
+// RUN: dg-opt %s --dg-deduce-types=batch=4 --dg-add-evaluation --dg-weigh-samples --dg-decompose --dg-check-samples="padded=2 pieces=3" | FileCheck %s
 
+// CHECK-NOT: dg.mixes_samples
 // CHECK-LABEL: dg.graph @eval(
-dg.graph @eval(%x: tensor<?x6xf32>, %sample_weight: tensor<?xf32>) {
+dg.graph @loss(%x: tensor<?x6xf32>, %y: tensor<?xf32>) {
   %w = dg.parameter "w" tensor<6x6xf32> uniform 0.5
   %p = dg.matmul %x, %w
   %s = dg.softmax %p {axis = 1}
@@ -14,8 +15,7 @@ dg.graph @eval(%x: tensor<?x6xf32>, %sample_weight: tensor<?xf32>) {
   // Parameters have no samples.
   %n = dg.reduce_mean %w {dims = array<i64: 0, 1>}
   %c = dg.mul %b, %n
-  %weighed = dg.mul %c, %sample_weight
-  // CHECK: dg.reduce_sum {{.*}}label = "loss"
-  %loss = dg.reduce_sum %weighed {dims = array<i64: 0>}
-  dg.return %loss {names = ["loss"]}
+  // CHECK: dg.reduce_sum
+  %loss = dg.mse %c, %y
+  dg.return %loss
 }

@@ -321,7 +321,7 @@ TEST_F(SimulatedRanksTest, FindsOutBrokenPrograms) {
        "expected 'data' or 'tensor'"},
       {"dg.return %r {names = [\"r\"]}", "dg.return", "neither fed nor returned by another chunk of stage 0"},
       {"dg.update %n2 {param = \"w2\"}", "dg.update %n2 {param = \"w2\"}\n    dg.update %n2 {param = \"w2\"}",
-       "a second time"},
+       "the second of 'w2' in this graph"},
       {"dg.update %n2 {param = \"w2\"}", "dg.update %n2 {param = \"w3\"}", "which no dg.parameter of this graph reads"},
   };
   for (const Case &c : pipeCases) {
