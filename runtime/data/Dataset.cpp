@@ -132,7 +132,7 @@ std::string Dataset::describe() const {
     std::vector<char> row(size_t(column.elements * column.conversion.targetBytes()));
     std::string rows;
     for (int64_t sample : {int64_t(0), column.count - 1})
-      if (sample >= 0 && sample < column.count) {
+      if (!row.empty() && sample >= 0 && sample < column.count) {
         (void)column.copySample(sample, reinterpret_cast<std::byte *>(row.data())); // what does not fit is told later
         rows.append(row.begin(), row.end());
       }
