@@ -61,6 +61,10 @@ static std::string hostName() {
   return name;
 }
 
+static std::string probeIn(const std::string &directory) { return (fs::path(directory) / probeName).string(); }
+
+void removeProbe(const std::string &directory) { ::unlink(probeIn(directory).c_str()); }
+
 /// Rank 0's side of the question whether everyone can write where the checkpoints go.
 static Status makeProbe(const std::string &directory, const std::string &probe) {
   if (int code = makeFolders(directory); code != 0)
@@ -126,12 +130,12 @@ Result<CheckpointWriter> CheckpointWriter::create(const plan::Plan &plan, int64_
     return layout.status();
   writer.layout = std::move(*layout);
   // Found now and not at the first save, which may be hours later.
-  std::string probe = (fs::path(directory) / probeName).string();
+  const std::string probe = probeIn(directory);
   Status status = writer.agree(rank == 0 ? makeProbe(directory, probe) : Status::ok());
   if (status)
     status = writer.agree(rank == 0 ? Status::ok() : openProbe(directory, probe));
   if (rank == 0)
-    ::unlink(probe.c_str());
+    removeProbe(directory);
   if (!status)
     return status;
   return writer;

@@ -14,6 +14,9 @@ namespace dg::checkpoint {
 /// Meets all ranks: returns ok if everyone came with ok, else the failure of the lowest rank that failed.
 using Agreement = std::function<Status(const Status &mine)>;
 
+/// Removes the file by which ranks see whether they share DIRECTORY, where a run ended before rank 0 could.
+void removeProbe(const std::string &directory);
+
 class CheckpointWriter {
 public:
   /// Lays out the file; every rank calls it at the same time. `plan` outlives the writer. Rank 0 makes the folder

@@ -354,6 +354,8 @@ void Coordinator::sayEnd(int code, const std::string &why) {
 /// The last turn: the others are told before anyone's slow reader is waited for.
 int Coordinator::end(int code, const std::string &why) {
   sayEnd(code, why);
+  if (code != 0 && options.onBadEnd)
+    options.onBadEnd();
   local.drainOutput(!interrupt);
   return code;
 }

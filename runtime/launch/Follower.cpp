@@ -116,6 +116,8 @@ int Follower::finish() {
   else if (!end->text.empty() && !options.isOutputShared)
     local.tellFailure({.text = end->text});
   int code = end ? int(end->number) : 1;
+  if (code != 0 && options.onBadEnd)
+    options.onBadEnd();
   local.drainOutput(code != 128 + SIGINT && code != 128 + SIGHUP);
   return code;
 }

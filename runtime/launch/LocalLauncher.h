@@ -31,6 +31,9 @@ struct LaunchOptions {
   /// Called once with the failure, after it was printed on stderr (for --json), whenever the exit code is neither 0 nor
   /// that of ranks which left as SIGTERM asked them to.
   std::function<void(const RankFailure &)> onFailure = nullptr;
+  /// Called when the ranks are gone and the exit code is not 0, before output is waited for, which a second Ctrl-C may
+  /// end: what they left half-written is removed here.
+  std::function<void()> onBadEnd = nullptr;
   /// All launchers of the job print to one place (srun, mpirun): then only node 0 tells why the job ended.
   bool isOutputShared = false;
   /// After a failure or Ctrl-C: how long ranks may take to go by themselves before SIGKILL.

@@ -260,6 +260,8 @@ int RankSession::run() {
 void removeUnfinished(const Assignment &assignment) {
   if (assignment.inference)
     removeUnfinishedResults(*assignment.inference);
+  if (assignment.training && !assignment.training->checkpointDirectory.empty())
+    checkpoint::removeProbe(assignment.training->checkpointDirectory);
   if (!assignment.tracePath.empty())
     TraceRecorder::removeUnfinished(assignment.tracePath, assignment.job->plan().mesh.numRanks());
 }

@@ -48,9 +48,7 @@ int main(int argc, char **argv) {
   options.describeTask = [&](uint32_t task) {
     return task < plan.tasks.size() ? fmt::format("'{}' ({})", plan.tasks[task].name, plan.tasks[task].source) : "";
   };
-  int code = dgrun::launch(std::move(*where), flags, std::move(options), dgrun::describeRun(*assignment),
-                           [&](RankContext &context) { return session::runRank(context, *assignment); });
-  if (code != 0)
-    session::removeUnfinished(*assignment);
-  return code;
+  options.onBadEnd = [&] { session::removeUnfinished(*assignment); };
+  return dgrun::launch(std::move(*where), flags, std::move(options), dgrun::describeRun(*assignment),
+                       [&](RankContext &context) { return session::runRank(context, *assignment); });
 }
