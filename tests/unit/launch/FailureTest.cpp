@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <random>
 #include <sched.h>
@@ -115,8 +116,10 @@ TEST(Failure, rankWhoseEndIsNotKnownHasFailed) {
   LauncherProcess launch;
   launch.prepare = [] {
     std::signal(SIGCHLD, [](int) {
+      const int before = errno;
       while (waitpid(-1, nullptr, WNOHANG) > 0)
         ;
+      errno = before;
     });
   };
   // The launcher answers, so it is in its loop.
