@@ -49,6 +49,8 @@ part() {
   set +m
   wait "$group"
   status=$?
+  # What a test has killed last is the system's to bury, which takes a moment.
+  for _ in {1..10}; do pgrep -g "$group" >/dev/null && sleep 0.5; done
   if pgrep -g "$group" >/dev/null; then
     echo "check.sh: $name left processes behind: $(pgrep -l -g "$group" | tr '\n' ' ')" >&2
     stop_group
