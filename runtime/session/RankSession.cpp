@@ -135,16 +135,18 @@ Status RankSession::chooseTarget() {
       target = name;
       return Status::ok();
     }
-  size_t other = 0;
-  while (other + 1 < said->size() && canRun((*said)[other], mine.front()))
+  // Whichever rank is heard says the same: rank 0's best target, and the first rank that cannot run it.
+  const std::string first = runs(said->front()), best = first.substr(0, first.find(','));
+  size_t other = 1;
+  while (other + 1 < said->size() && canRun((*said)[other], best))
     ++other;
   const std::string &theirs = (*said)[other];
   std::string why = theirs.substr(runs(theirs).size() + 1);
   return Status::error(ErrorKind::badInput,
-                       "{}: there is no target that every rank can run: rank {} runs {}, rank {} only {}{}; compile it "
-                       "for a processor that all hosts have, as --target {},x86-64-v3",
-                       assignment.job->path(), context.rank(), fmt::join(mine, ", "), other, runs(theirs),
-                       why.empty() ? "" : fmt::format(", not {}", why), mine.front());
+                       "{}: there is no target that every rank can run: rank 0 runs {}, rank {} only {}{}; compile it "
+                       "for a processor that all hosts have, as --target {}x86-64-v3",
+                       assignment.job->path(), first, other, runs(theirs),
+                       why.empty() ? "" : fmt::format(", not {}", why), best == "x86-64-v3" ? "" : best + ",");
 }
 
 Status RankSession::makeExecutor() {

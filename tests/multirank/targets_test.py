@@ -45,7 +45,7 @@ class TargetsTest(hosts.HostsTest):
         ends = self.both_nodes(["--target", NEW], ["--target", OLD])
         self.assertEqual([end.code for end in ends], [65, 65], ends[0].err + ends[1].err)
         self.assertIn("there is no target that every rank can run", ends[0].err)
-        self.assertIn(f"only {OLD}", ends[0].err)
+        self.assertIn(f"rank 0 runs {NEW}, rank 1 only {OLD};", ends[0].err)
 
     @unittest.skipIf(host_has("amx_tile"), "needs a processor without AMX")
     def test_a_feature_that_the_host_lacks(self):
