@@ -13,11 +13,10 @@ namespace dg::plan {
 /// For a group g0 … gn-1:
 ///
 ///   rank-order   ((g0 + g1) + g2) + …
-///   two-level:B  b0 + b1 + … in order, where bi is the sum of the i-th B ranks in order: inside hosts, then between
-///   them ring         piece p of n (64-element grain): (((gp+1 + gp+2) + …) + gn-1) + g0 … + gp, as it goes round
+///   two-level:B  b0 + b1 + … in order, bi the sum of the i-th B ranks in order: inside hosts, then between them
+///   ring         piece p of n (64-element grain): (((gp+1 + gp+2) + …) + gn-1) + g0 … + gp, as it goes round
 ///   halving      g0 + gm, g1 + gm+1, … with m half the ranks, then halves again: a balanced tree. Where n is not a
-///   power
-///                of two, the first pairs of neighbours are added before.
+///                power of two, the first pairs of neighbours are added before.
 ///
 /// Except within a rank-order sum, partial sums are rounded to the element type.
 struct Bracketing {
