@@ -99,6 +99,14 @@ std::vector<int64_t> stepsIn(const std::string &directory) {
   return steps;
 }
 
+bool isUnused(const std::string &directory) {
+  std::error_code error;
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error))
+    if (std::string name = at->path().filename().string(); name == manifestFileName || stepOfName(name))
+      return false;
+  return !error || error == std::errc::no_such_file_or_directory;
+}
+
 Result<Checkpoint> Checkpoint::open(const std::string &path) {
   Checkpoint checkpoint;
   checkpoint.folder = path;

@@ -62,6 +62,10 @@ Result<Manifest> readManifest(const std::string &folder);
 /// The steps that have a whole manifest in `directory`, ascending; empty if there is no such folder.
 std::vector<int64_t> stepsIn(const std::string &directory);
 
+/// Whether a training could begin in `directory`: it is missing, or nothing in it has a checkpoint's name, damaged ones
+/// included.
+bool isUnused(const std::string &directory);
+
 /// "step-000123".
 std::string nameOfStep(int64_t step);
 

@@ -136,16 +136,16 @@ Status writeAndProve(const std::string &partial, const std::vector<PackageEntry>
 
 Status writePackage(const std::string &path, const std::vector<PackageEntry> &entries) {
   DG_RETURN_IF_ERROR(checkNames(entries));
-  std::string partial = path + ".partial";
+  const std::string target = followLinks(path), partial = target + ".partial";
   Status status = writeAndProve(partial, entries);
-  if (status && std::rename(partial.c_str(), path.c_str()) != 0)
+  if (status && std::rename(partial.c_str(), target.c_str()) != 0)
     status =
-        Status::error(ErrorKind::runFailed, "{}: cannot be renamed to {}: {}", partial, path, std::strerror(errno));
+        Status::error(ErrorKind::runFailed, "{}: cannot be renamed to {}: {}", partial, target, std::strerror(errno));
   if (!status) {
     unlink(partial.c_str());
     return status;
   }
-  if (int code = syncFolder(std::filesystem::path(path).parent_path().string()); code != 0)
+  if (int code = syncFolder(std::filesystem::path(target).parent_path().string()); code != 0)
     return Status::error(ErrorKind::runFailed, "{}: written, but its folder cannot be synchronised: {}", path,
                          std::strerror(code));
   return Status::ok();

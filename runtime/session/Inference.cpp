@@ -6,6 +6,7 @@
 #include "runtime/plan/PlanFacts.h"
 #include "runtime/plan/SampleRows.h"
 #include "runtime/session/Evaluation.h"
+#include "runtime/support/FileWriting.h"
 
 #include <cerrno>
 #include <cstring>
@@ -152,10 +153,10 @@ public:
     if (made < 0)
       return failed(errno);
     int code = ::posix_fallocate(made, 0, off_t(fileBytes));
-    bool wrote = code == 0 && ::pwrite(made, header.data(), header.size(), 0) == ssize_t(header.size());
-    int error = code != 0 ? code : errno;
+    if (code == 0)
+      code = writeAllAt(made, header.data(), header.size(), 0);
     ::close(made);
-    return wrote ? Status::ok() : failed(error);
+    return code == 0 ? Status::ok() : failed(code);
   }
   Status open() {
     file = ::open(partial().c_str(), O_WRONLY | O_CLOEXEC);
@@ -163,16 +164,8 @@ public:
   }
   /// Rows `first` … of the result.
   Status writeRows(const std::byte *rows, int64_t first, int64_t count) const {
-    int64_t left = count * rowBytes, offset = int64_t(header.size()) + first * rowBytes;
-    while (left > 0) {
-      ssize_t done = ::pwrite(file, rows, size_t(left), off_t(offset));
-      if (done < 0 && errno == EINTR)
-        continue;
-      if (done <= 0)
-        return failed(done < 0 ? errno : ENOSPC);
-      rows += done, left -= done, offset += done;
-    }
-    return Status::ok();
+    int code = writeAllAt(file, rows, size_t(count * rowBytes), header.size() + uint64_t(first * rowBytes));
+    return code == 0 ? Status::ok() : failed(code);
   }
   Status finish() const { return ::rename(partial().c_str(), path.c_str()) == 0 ? Status::ok() : failed(errno); }
 

@@ -228,7 +228,7 @@ Result<Outcome> Loop::evaluate(std::optional<EvaluationInfo> &found) {
   auto info = evaluation->evaluate(channel, options.seed, mayGoOn, hasPeerFailed);
   if (!info)
     return info.status();
-  found = std::move(*info);
+  found = *info;
   return found ? Outcome::done : Outcome::stopped;
 }
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that are on the disk when a function says so: what every file that must survive a crash is written with.
+// Bytes that are on the disk when a function says so: what every file that must survive a crash is written with. And
+// files that are written whole or not at all.
 #pragma once
+
+#include "runtime/support/Status.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace dg {
 
@@ -17,5 +21,12 @@ int syncFolder(const std::string &path);
 
 /// Makes the folder and those above it that are missing, durably. Returns 0 or errno; 0 if it was there.
 int makeFolders(const std::string &path);
+
+/// What a path leads to where it is a link, so that a file that is renamed to its place leaves the link a link.
+std::string followLinks(const std::string &path);
+
+/// Writes a file whole or not at all: beside its place, then renamed. A device or pipe is written to as it is. Fails
+/// with runFailed.
+Status writeFile(const std::string &path, std::string_view text);
 
 } // namespace dg

@@ -73,6 +73,22 @@ class ResumeTest(runs.JobTest):
                 self.assertGreater(len(second.of("step")), 0)
                 self.check_equal(whole, "whole", [first, second], folder)
 
+    def test_started_again_from_the_first_start_on(self):
+        # One line for the first start and all others, as a batch script has it.
+        job = self.job("lenet", "--batch", "64", "--mesh", "data=2")
+        data = ["--data", "x=randn:3000x1x28x28", "--data", "y=randint:10:3000"]
+        whole = self.run_job(job, *data, *LENGTH, "--checkpoint", self.path("whole"))
+        command = [*data, *LENGTH, "--checkpoint", self.path("fresh"), "--resume"]
+        with self.start(job, *command) as run:
+            run.wait_for_event("step")
+            run.process.send_signal(signal.SIGTERM)
+            first = run.finish()
+        self.assertEqual(first.code, 75, first.err)
+        self.assertIn(f"note: {self.path('fresh')} holds no checkpoint yet: this run begins at step 0", first.err)
+        second = self.run_job(job, *command)
+        self.assertNotIn("note:", second.err)
+        self.check_equal(whole, "whole", [first, second], "fresh")
+
     def test_started_again_in_another_folder(self):
         # What a batch system does with a job that it requeues: the same command once more.
         job = self.job("lenet", "--batch", "64", "--mesh", "data=2")

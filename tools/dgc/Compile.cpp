@@ -9,6 +9,7 @@
 #include "passes/Mesh.h"
 #include "passes/OptimizerSpec.h"
 #include "runtime/package/Package.h"
+#include "runtime/support/FileWriting.h"
 #include "tools/dgc/JobPlan.h"
 #include "tools/dgc/LoadModel.h"
 #include "tools/dgc/Planning.h"
@@ -259,33 +260,18 @@ Status completePlan(JobPlan &job) {
   return Status::ok();
 }
 
-/// Writes text to stdout or, where a path is given, to a file, whole or not at all.
+/// Writes text to stdout or, where a path is given, to a file.
 Status writeText(const std::string &path, llvm::StringRef text) {
-  auto finish = [&](llvm::raw_fd_ostream &to) {
-    to << text;
-    to.flush();
-    std::error_code error = to.error();
-    to.clear_error(); // else the stream ends the process
-    return error;
-  };
-  if (path.empty()) {
-    if (std::error_code error = finish(llvm::outs()))
-      return Status::error(ErrorKind::runFailed, "standard output cannot be written: {}", error.message());
-    return Status::ok();
-  }
-  const std::string partial = path + ".partial";
-  std::error_code error;
-  {
-    llvm::raw_fd_ostream to(partial, error);
-    if (!error)
-      error = finish(to);
-  }
-  if (!error)
-    error = llvm::sys::fs::rename(partial, path);
-  if (!error)
-    return Status::ok();
-  llvm::sys::fs::remove(partial);
-  return Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, error.message());
+  if (!path.empty())
+    return writeFile(path, text);
+  llvm::raw_fd_ostream &to = llvm::outs();
+  to << text;
+  to.flush();
+  std::error_code error = to.error();
+  to.clear_error(); // else the stream ends the process
+  if (error)
+    return Status::error(ErrorKind::runFailed, "standard output cannot be written: {}", error.message());
+  return Status::ok();
 }
 
 /// What --emit asks for.

@@ -90,7 +90,8 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
   app.add_option("--checkpoint", flags.checkpoint, "folder for checkpoints; one is written at the end; default: none");
   app.add_option("--checkpoint-every", flags.checkpointEvery, "10epochs or 500steps; default: only at the end");
   resume = app.add_option("--resume", flags.resumeFrom,
-                          "continue from the latest checkpoint of --checkpoint, or of this folder; default: off")
+                          "continue from the latest checkpoint of --checkpoint (begin, if there is none), or of this "
+                          "folder; default: off")
                ->expected(0, 1);
   app.add_flag(
       "--check-numerics", flags.checkNumerics,

@@ -41,8 +41,9 @@ int main(int argc, char **argv) {
   if (!assignment)
     return endBeforeRanks(options, assignment.status());
   assignment->residentBytes = residentBytes;
-  if (std::string idle = dgrun::findIdleEpoch(*assignment); !idle.empty() && where->node == 0)
-    fmt::print(stderr, "dgrun: note: {}\n", idle);
+  if (where->node == 0)
+    for (const std::string &note : dgrun::notesOn(flags, *assignment))
+      fmt::print(stderr, "dgrun: note: {}\n", note);
   const plan::Plan &plan = (*job)->plan();
   options.numRanks = plan.mesh.numRanks();
   options.describeTask = [&](uint32_t task) {

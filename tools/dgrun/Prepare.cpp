@@ -65,6 +65,8 @@ static Status openCheckpoint(const Flags &flags, const plan::Plan &plan, bool is
   const std::string &from = flags.resumeFrom.empty() ? flags.checkpoint : flags.resumeFrom;
   if (from.empty())
     return Status::error(ErrorKind::usage, "--resume: say from where: --resume DIR or --checkpoint DIR");
+  if (flags.resumeFrom.empty() && !isInference && checkpoint::isUnused(from))
+    return Status::ok(); // The first start of a job that is started again with the same command; see notesOn.
   auto opened = checkpoint::Checkpoint::open(from);
   if (!opened)
     return opened.status();
@@ -201,18 +203,31 @@ Result<Assignment> prepare(const Flags &flags, const session::Job &job, int64_t 
   return assignment;
 }
 
-std::string findIdleEpoch(const Assignment &assignment) {
-  if (!assignment.training || assignment.training->learningRate == 0) // asked for
-    return "";
+/// The first epoch that would learn nothing because its schedule gives it the rate 0.
+static std::optional<int64_t> findIdleEpoch(const Assignment &assignment) {
   const session::TrainingOptions &training = *assignment.training;
+  if (training.learningRate == 0) // asked for
+    return std::nullopt;
   constexpr double leastFactor = 1e-12; // a cosine in doubles ends near 0, not at it
   int64_t epoch = assignment.resume ? assignment.resume->state().epoch : 0;
   // How many epochs --steps takes is known only to the training: its first one is looked at.
   for (const int64_t end = std::max(training.epochs, epoch + 1); epoch < end; ++epoch)
     if (std::abs(training.schedule.factorOf(epoch)) < leastFactor)
-      return fmt::format("epoch {} learns nothing: {} gives it the rate 0; --lr-schedule and --lr give it another",
-                         epoch + 1, training.schedule.describe());
-  return "";
+      return epoch;
+  return std::nullopt;
+}
+
+std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignment) {
+  std::vector<std::string> notes;
+  if (!assignment.training)
+    return notes;
+  if (flags.resume && !assignment.resume)
+    notes.push_back(fmt::format("{} holds no checkpoint yet: this run begins at step 0", flags.checkpoint));
+  if (auto epoch = findIdleEpoch(assignment))
+    notes.push_back(
+        fmt::format("epoch {} learns nothing: {} gives it the rate 0; --lr-schedule and --lr give it another",
+                    *epoch + 1, assignment.training->schedule.describe()));
+  return notes;
 }
 
 std::string describeRun(const Assignment &assignment) {

@@ -10,8 +10,8 @@ namespace dg::dgrun {
 /// Opens data and checkpoint and completes the options. `job` outlives the assignment; `ranksOnHost` share its cores.
 Result<session::Assignment> prepare(const Flags &flags, const session::Job &job, int64_t ranksOnHost);
 
-/// One sentence about the first epoch that would learn nothing because its schedule gives it the rate 0; else empty.
-std::string findIdleEpoch(const session::Assignment &assignment);
+/// What the user of a run that is in order may still want to know before it starts, a sentence each.
+std::vector<std::string> notesOn(const Flags &flags, const session::Assignment &assignment);
 
 /// What all nodes of a job must have in common, as text.
 std::string describeRun(const session::Assignment &assignment);

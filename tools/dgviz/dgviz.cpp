@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // dgviz: draws the plan inside a package as one self-contained HTML page, prints it, serves it, or exports it.
+#include "runtime/support/FileWriting.h"
 #include "tools/dgviz/Exports.h"
 #include "tools/dgviz/Page.h"
 #include "tools/dgviz/Server.h"
@@ -13,8 +14,6 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
-
-#include <unistd.h>
 
 using namespace dg;
 
@@ -39,35 +38,6 @@ struct Options {
   bool asText = false, serves = false;
   uint16_t port = 0;
 };
-
-Status writeTo(const std::string &path, const std::string &text) {
-  std::FILE *file = std::fopen(path.c_str(), "wb");
-  bool written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (file)
-    written = std::fclose(file) == 0 && written;
-  return written ? Status::ok()
-                 : Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, std::strerror(errno));
-}
-
-/// A file is written beside its place and renamed, so that no half-written page stays; a link stays a link, and a
-/// device or pipe is written to as it is.
-Status writeFile(const std::string &path, const std::string &text) {
-  std::error_code error;
-  std::filesystem::file_status found = std::filesystem::status(path, error);
-  if (std::filesystem::exists(found) && !std::filesystem::is_regular_file(found))
-    return writeTo(path, text);
-  std::filesystem::path target = path;
-  for (int links = 0; links < 40 && std::filesystem::is_symlink(std::filesystem::symlink_status(target, error));
-       ++links)
-    target = target.parent_path() / std::filesystem::read_symlink(target, error);
-  std::string partial = fmt::format("{}.{}.partial", target.string(), getpid());
-  Status status = writeTo(partial, text);
-  if (status && std::rename(partial.c_str(), target.c_str()) != 0)
-    status = Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, std::strerror(errno));
-  if (!status)
-    unlink(partial.c_str());
-  return status;
-}
 
 /// What is read must not be written over.
 Status checkOutput(const Options &options) {

@@ -57,6 +57,7 @@ def prepare(folder, binaries, examples):
     write(folder, "labels.npy", integers((SAMPLES,), [1] * SAMPLES))
     write(folder, "tokens.npy", integers((8, 8), [1] * 64))
     run("dgrun", "mlp.dgx", *MLP_DATA, "--checkpoint", "saved")
+    os.makedirs(os.path.join(folder, "torn", "step-000007"))
     run("dgrun", "two.dgx", *MLP_DATA)
     run("dgrun", "centred.dgx", *MLP_DATA, "--drop-last")
     run("dgrun", "classes.dgx", "--data", "x=images.npy", "--data", "y=labels.npy")
@@ -199,6 +200,7 @@ def flag_rows():
         ["--eval-data", "whole batches of 12"], job="centred.dgx")
     add("resume from nowhere", ["--resume"], USAGE, ["--resume DIR"])
     add("resume without a checkpoint", ["--resume", "nowhere"], BAD_FILE, ["nowhere", "no whole checkpoint"])
+    add("resume where all checkpoints are damaged", ["--checkpoint", "torn", "--resume"], BAD_FILE, ["torn", "no whole checkpoint"])
     add("resume with the checkpoint of another model", ["--resume", "saved"], BAD_FILE, ["saved/step-", "'mlp'", "expects"], job="classes.dgx",
         data=["--data", "x=images.npy", "--data", "y=labels.npy"])
     add("a training on top of another", ["--checkpoint", "saved"], USAGE, ["saved", "--resume"])

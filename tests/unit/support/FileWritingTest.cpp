@@ -55,3 +55,29 @@ TEST(FileWriting, foldersAreSynchronised) {
   EXPECT_EQ(ENOENT, syncFolder(folder.path("missing")));
   EXPECT_EQ(ENOTDIR, syncFolder(folder.write("file", "")));
 }
+
+TEST(FileWriting, aFileIsWrittenWholeAndALinkStaysOne) {
+  TemporaryFolder folder;
+  const std::string path = folder.write("file", "before"), link = folder.path("link"), far = folder.path("far");
+  fs::create_symlink("file", link);
+  fs::create_symlink("link", far);
+  EXPECT_EQ(path, followLinks(far));
+  EXPECT_EQ(path, followLinks(path));
+  ASSERT_TRUE(writeFile(far, "after"));
+  EXPECT_TRUE(fs::is_symlink(far));
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(5u, fs::file_size(path));
+  ASSERT_TRUE(writeFile(folder.path("new"), ""));
+  EXPECT_EQ(4, std::distance(fs::directory_iterator(folder.path("")), {})) << "nothing is left beside them";
+}
+
+TEST(FileWriting, whatCannotBeWrittenIsTold) {
+  TemporaryFolder folder;
+  for (std::string path : {std::string("/dev/full"), folder.path("missing/file"), folder.path("")}) {
+    Status status = writeFile(path, "abc");
+    ASSERT_FALSE(status) << path;
+    EXPECT_EQ(status.message().find(path + ": cannot be written: "), 0u) << status.message();
+  }
+  EXPECT_TRUE(fs::is_empty(folder.path("")));
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+}
