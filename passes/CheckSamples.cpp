@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refuses padded steps and micro-batches of a model in which an op mixes the samples of a batch (a mean over dimension
-// 0, x · xᵀ), and notes the op for whoever feeds the job. Rows of padding have weight zero in the loss, but in such an
-// op they count like samples; a micro-batch sees only its own. Batch norm, which weighs them and whose statistics are
-// per micro-batch by definition, is not one.
+// Refuses padded steps and micro-batches of a model in which an op mixes the samples of a batch (a mean or softmax over
+// dimension 0, x · xᵀ), and notes the op for whoever feeds the job. Rows of padding have weight zero in the loss, but
+// in such an op they count like samples; a micro-batch sees only its own. Batch norm, which weighs them and whose
+// statistics are per micro-batch by definition, is not one.
 #include "ir/GraphOps.h"
+#include "ir/NormalizationOps.h"
+#include "ir/OrderOps.h"
+#include "ir/ReductionOps.h"
 #include "passes/Passes.h"
+#include "passes/SampleDims.h"
 
 using namespace mlir;
 
@@ -16,52 +20,34 @@ namespace {
 
 using namespace ir;
 
-/// Follows the dimension of the samples through a graph.
-class SampleFlow {
+/// Finds the ops that certainly mix samples which all count alike.
+class MixingOps {
 public:
-  explicit SampleFlow(GraphOp graph) {
-    for (BlockArgument argument : graph.getBody().getArguments()) {
-      if (tensorOf(argument).getRank() > 0)
-        sampleDim[argument] = 0;
+  explicit MixingOps(GraphOp graph) : dims(graph) {
+    for (BlockArgument argument : graph.getBody().getArguments())
       if (graph.getInputName(argument.getArgNumber()) == "sample_weight")
         weighed.insert(argument);
-    }
   }
 
-  /// Whether the op certainly adds samples up, or makes each meet each other, and all count alike. A dimension that the
-  /// op's rule does not follow (one of size 1 in a reshape, the axis of a softmax) is lost sight of.
-  bool isMixing(ShardingRuleOp op) {
+  /// Asked in the order of the ops.
+  bool contain(ShardingRuleOp op) {
     if (llvm::any_of(op->getOperands(), [&](Value operand) { return weighed.contains(operand); })) {
       weighed.insert(op->result_begin(), op->result_end()); // padding is zero from here on
       return false;
     }
-    ShardingRule rule = op.getShardingRule();
-    std::optional<int32_t> factor;
-    for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands)) {
-      auto known = sampleDim.find(operand);
-      if (known == sampleDim.end())
-        continue;
-      ArrayRef<int32_t> factors = dims[known->second];
-      if (factors.empty())
-        continue;
-      if (factor && *factor != factors.front())
-        return true;
-      factor = factors.front();
-    }
-    if (!factor)
-      return false;
-    bool isKept = false;
-    for (auto [result, dims] : llvm::zip_equal(op->getResults(), rule.results))
-      for (auto [dim, factors] : llvm::enumerate(dims)) {
-        isKept |= llvm::is_contained(factors, *factor);
-        if (!factors.empty() && factors.front() == *factor)
-          sampleDim[result] = int64_t(dim);
-      }
-    return !isKept;
+    SampleDims::Step step = dims.follow(op, op.getShardingRule());
+    return step.hasTwo || (step.factor && !step.isKept) || (step.isLost && readsWholeLines(op));
   }
 
 private:
-  llvm::DenseMap<Value, int64_t> sampleDim;
+  /// Whether each element of a result depends on all of the dimension that the op keeps whole. Other ops that do not
+  /// follow a dimension move elements, or have one of size 1.
+  static bool readsWholeLines(Operation *op) {
+    return isa<SoftmaxOp, LogSoftmaxOp, HardmaxOp, CumsumOp, TopKOp, ArgMaxOp, ArgMinOp, ReduceMaxOp, ReduceMinOp,
+               ReduceProdOp>(op);
+  }
+
+  SampleDims dims;
   llvm::DenseSet<Value> weighed; ///< by sample_weight
 };
 
@@ -86,11 +72,11 @@ private:
 
   LogicalResult check(GraphOp graph) {
     const bool isTraining = graph.getSymName() == "eval";
-    SampleFlow flow(graph);
+    MixingOps mixing(graph);
     for (Operation &op : graph.getBody().front()) {
       // What a body does with its samples is not in the rule of its op.
       auto ruled = dyn_cast<ShardingRuleOp>(op);
-      if (!ruled || op.getNumRegions() != 0 || !flow.isMixing(ruled))
+      if (!ruled || op.getNumRegions() != 0 || !mixing.contain(ruled))
         continue;
       // Of an inference only some results may depend on it, and one that has no row for each sample is seen to there.
       if (pieces > 1 && isTraining)

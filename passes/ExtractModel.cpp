@@ -3,6 +3,7 @@
 
 #include "ir/Locations.h"
 #include "passes/PlannedOps.h"
+#include "passes/SampleDims.h"
 #include "passes/Sharding.h"
 #include "passes/ValueMemory.h"
 
@@ -27,15 +28,13 @@ constexpr double countedBytes = 4;
 
 class Extractor {
 public:
-  explicit Extractor(GraphOp graph) : graph(graph) {}
+  explicit Extractor(GraphOp graph) : graph(graph), sampleDims(graph) {}
 
   Model run() {
     model.isTraining = graph.getSymName() == "train";
     for (BlockArgument argument : graph.getBody().getArguments())
-      if (auto type = tensorOf(argument); type.getRank() > 0) {
-        sampleDim[argument] = 0;
+      if (auto type = tensorOf(argument); type.getRank() > 0)
         model.numSamples = std::max<int64_t>(1, type.getDimSize(0));
-      }
     SmallVector<Operation *> planned = plannedOps(graph);
     const auto *next = planned.begin();
     for (Operation &op : graph.getBody().front()) {
@@ -77,7 +76,7 @@ private:
     auto ruled = dyn_cast<ShardingRuleOp>(op);
     ShardingRule rule = ruled ? ruled.getShardingRule() : emptyShardingRule(op);
     made.factorSizes.assign(rule.factorSizes.begin(), rule.factorSizes.end());
-    int32_t sampleFactor = findSampleFactor(op, rule);
+    const int32_t sampleFactor = sampleDims.follow(op, rule).factor.value_or(-1);
     for (size_t factor = 0; factor < rule.factorSizes.size(); ++factor)
       made.isCuttable.push_back(int32_t(factor) != sampleFactor && rule.factorSizes[factor] > 1 &&
                                 isMajorEverywhere(rule, int32_t(factor)));
@@ -100,9 +99,6 @@ private:
       }
     }
     for (auto [result, dims] : llvm::zip_equal(op->getResults(), rule.results)) {
-      for (auto [dim, factors] : llvm::enumerate(dims))
-        if (sampleFactor >= 0 && !factors.empty() && factors.front() == sampleFactor)
-          sampleDim[result] = int64_t(dim);
       uint32_t id = valueId(result);
       model.values[id].producer = index;
       made.results.push_back({id, factorsOf(dims)});
@@ -115,13 +111,6 @@ private:
     model.ops.push_back(std::move(made));
   }
 
-  int32_t findSampleFactor(Operation *op, const ShardingRule &rule) const {
-    for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands))
-      if (auto found = sampleDim.find(operand); found != sampleDim.end() && !dims[found->second].empty())
-        return dims[found->second].front();
-    return -1;
-  }
-
   uint32_t valueId(Value value) {
     auto [found, isNew] = valueIds.try_emplace(value, uint32_t(model.values.size()));
     if (!isNew)
@@ -129,7 +118,7 @@ private:
     ModelValue made;
     made.elements = elementsOf(value);
     made.isFloat = isa<FloatType>(tensorOf(value).getElementType());
-    made.isPerSample = sampleDim.contains(value);
+    made.isPerSample = sampleDims.has(value);
     model.values.push_back(made);
     return found->second;
   }
@@ -221,7 +210,7 @@ private:
   GraphOp graph;
   Model model;
   llvm::DenseMap<Value, uint32_t> valueIds;
-  llvm::DenseMap<Value, int64_t> sampleDim;
+  SampleDims sampleDims;
   llvm::DenseMap<Value, ParameterOp> parameterOf; ///< null for constants
   llvm::DenseMap<int64_t, uint32_t> opOfOrigin;
   llvm::DenseSet<Operation *> weightGradients;

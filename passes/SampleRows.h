@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which results of a graph have a row for each sample: dimension 0 of every input counts samples, and the sharding
-// rules say where that dimension goes.
+// Which results of a graph have a row for each sample.
 #pragma once
 
 #include "ir/GraphOps.h"

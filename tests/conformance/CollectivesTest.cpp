@@ -293,11 +293,12 @@ TEST_P(CollectivesTest, allReduceOfHalves) {
                                   brain.data(), brain.data());
                   if (!text.empty())
                     return text;
+                  const size_t sum = n * (n + 1) / 2;
                   float count = float(n);
                   uint32_t bits;
                   std::memcpy(&bits, &count, 4);
                   for (size_t i = 0; i < 500; ++i)
-                    if (float(half[i]) != float(n * (n + 1) / 2) || brain[i] != bits >> 16)
+                    if (float(half[i]) != float(sum) || brain[i] != bits >> 16)
                       return fmt::format("element {}: f16 {}, bf16 {:#x}", i, float(half[i]), brain[i]);
                 }
               return "";

@@ -1,4 +1,4 @@
-// An op that adds samples up, or makes them meet, is refused where steps are padded or batches cut; elsewhere that of a training is noted.
+// An op that adds samples up, compares them or makes them meet is refused where steps are padded or batches cut; elsewhere that of a training is noted.
 // RUN: dg-opt %s --split-input-file --dg-deduce-types=batch=4 --dg-add-evaluation --dg-weigh-samples --dg-decompose --dg-check-samples=padded=2 --verify-diagnostics
 // RUN: dg-opt %s --split-input-file --dg-deduce-types=batch=4 --dg-add-evaluation --dg-weigh-samples --dg-decompose --dg-check-samples | FileCheck %s
 // RUN: not dg-opt %s --split-input-file --dg-deduce-types=batch=4 --dg-add-evaluation --dg-weigh-samples --dg-decompose --dg-check-samples=pieces=3 2>&1 \
@@ -20,6 +20,33 @@ dg.graph @infer(%x: tensor<?x6xf32>) {
   // expected-error @+1 {{mixes the samples of a batch}}
   %similar = dg.matmul %x, %t
   dg.return %similar {names = ["y"]}
+}
+
+// -----
+
+dg.graph @infer(%x: tensor<?x6xf32>) {
+  %t = dg.transpose %x {permutation = array<i64: 1, 0>}
+  // expected-error @+1 {{mixes the samples of a batch}}
+  %y = dg.softmax %t {axis = 1}
+  dg.return %y {names = ["y"]}
+}
+
+// -----
+
+dg.graph @infer(%x: tensor<?x6xf32>) {
+  %t = dg.transpose %x {permutation = array<i64: 1, 0>}
+  // expected-error @+1 {{mixes the samples of a batch}}
+  %y = dg.cumsum %t {axis = 1}
+  dg.return %y {names = ["y"]}
+}
+
+// -----
+
+dg.graph @infer(%x: tensor<?x6xf32>) {
+  // expected-error @+1 {{mixes the samples of a batch}}
+  %largest = dg.reduce_max %x {dims = array<i64: 0>}
+  %y = dg.sub %x, %largest
+  dg.return %y {names = ["y"]}
 }
 
 // -----

@@ -8,7 +8,9 @@ dg.graph @loss(%x: tensor<?x6xf32>, %y: tensor<?xf32>) {
   %p = dg.matmul %x, %w
   %s = dg.softmax %p {axis = 1}
   %t = dg.transpose %s {permutation = array<i64: 1, 0>}
-  %m = dg.reduce_mean %t {dims = array<i64: 0>}
+  %largest = dg.reduce_max %t {dims = array<i64: 0>, keep}
+  %u = dg.sub %t, %largest
+  %m = dg.reduce_mean %u {dims = array<i64: 0>}
   %r = dg.reshape %p {shape = array<i64: 4, 2, 3>}
   %a = dg.reduce_sum %r {dims = array<i64: 1, 2>}
   %b = dg.add %m, %a

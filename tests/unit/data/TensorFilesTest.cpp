@@ -115,7 +115,7 @@ TEST(Npy, readsWhatNumpyWrites) {
   ASSERT_TRUE(tensor) << tensor.status().message();
   EXPECT_EQ(tensor->type, ElementType::f32);
   EXPECT_EQ(tensor->shape, (std::vector<int64_t>{2, 3}));
-  EXPECT_EQ(std::memcmp(tensor->data, values, 24), 0);
+  EXPECT_EQ(std::memcmp(tensor->data, data.data(), data.size()), 0);
 }
 
 TEST(Npy, ourOwnHeaderReadsBack) {

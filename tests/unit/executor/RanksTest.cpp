@@ -111,9 +111,10 @@ TEST_P(RanksTest, collectives) {
       for (int i = 0; i < 24; ++i)
         EXPECT_EQ(floatsOf(executor, x)[i], sumOfRanks * 100 + 4 * float(i + step));
       for (int row = 0; row < 2; ++row)
-        for (int column = 0; column < 12; ++column)
-          EXPECT_EQ(floatsOf(executor, all)[row * 12 + column],
-                    float((column / 3 * 2 + tensor) * 10 + row * 3 + column % 3));
+        for (int column = 0; column < 12; ++column) {
+          const int rank = column / 3 * 2 + tensor;
+          EXPECT_EQ(floatsOf(executor, all)[row * 12 + column], float(rank * 10 + row * 3 + column % 3));
+        }
       for (int row = 0; row < 2; ++row)
         for (int column = 0; column < 3; ++column)
           EXPECT_EQ(floatsOf(executor, mine)[row * 3 + column],

@@ -45,9 +45,9 @@ struct ExternalData : testing::Test {
 };
 
 TEST_F(ExternalData, isReadWithOffsetAndLength) {
-  for (auto [location, more] : {std::pair<std::string, std::string>{"deeper/weights.bin", ""},
-                                {"weights.bin", entry("offset", "8")},
-                                {"weights.bin", entry("offset", "4") + entry("length", "8")}}) {
+  for (const auto &[location, more] : {std::pair<std::string, std::string>{"deeper/weights.bin", ""},
+                                       {"weights.bin", entry("offset", "8")},
+                                       {"weights.bin", entry("offset", "4") + entry("length", "8")}}) {
     Import import(modelWith(location, more), {}, folder.path("model/model.onnx"));
     ASSERT_TRUE(succeeded(import.model)) << import.messages;
     ASSERT_EQ(import.model->weights.size(), 1u);
