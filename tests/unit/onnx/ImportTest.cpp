@@ -354,7 +354,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<Refusal> &info) { return info.param.name; });
 
 TEST(OnnxImport, whatIsNoModelIsRefused) {
-  for (std::string bytes : {std::string(), std::string("not a model"), modelBytes("").substr(0, 3)}) {
+  for (const std::string &bytes : {std::string(), std::string("not a model"), modelBytes("").substr(0, 3)}) {
     Import import(bytes);
     EXPECT_TRUE(failed(import.model));
     EXPECT_FALSE(import.messages.empty());

@@ -93,9 +93,11 @@ std::vector<uint32_t> orderByPart(const WeightedDag &dag, const std::vector<uint
   using Entry = std::pair<uint32_t, uint32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
   std::vector<uint32_t> order, waiting(dag.numNodes());
-  for (uint32_t v = 0; v < dag.numNodes(); ++v)
-    if ((waiting[v] = uint32_t(dag.ins(v).size())) == 0)
+  for (uint32_t v = 0; v < dag.numNodes(); ++v) {
+    waiting[v] = uint32_t(dag.ins(v).size());
+    if (waiting[v] == 0)
       ready.push({parts[v], v});
+  }
   while (!ready.empty()) {
     order.push_back(ready.top().second);
     ready.pop();

@@ -31,7 +31,7 @@ TEST(TargetSupport, tilesAreAskedFor) {
   }
   EXPECT_TRUE(hasTiles || !tiles);
   EXPECT_EQ(refusalOf(hostFeatures().front()), "");
-  EXPECT_EQ(refusalOf("amx-tile") == "", hasTiles && tiles.isOk());
+  EXPECT_EQ(refusalOf("amx-tile").empty(), hasTiles && tiles.isOk());
   EXPECT_EQ(refusalOf("no-such-thing"), "this host lacks no-such-thing");
 }
 
