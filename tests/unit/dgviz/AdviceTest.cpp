@@ -15,10 +15,8 @@
 using namespace dg;
 using namespace dg::plan;
 using namespace dg::viz;
-using dg::plan::testing::SampleOptions;
 using dg::plan::testing::samplePlan;
 using dg::plan::testing::taskNamed;
-using dg::plan::testing::valueNamed;
 
 namespace {
 

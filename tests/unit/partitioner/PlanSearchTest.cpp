@@ -247,11 +247,11 @@ TEST(PlanSearch, IsDeterministicAndAnytime) {
   EXPECT_EQ(first->best.stages.begins, second->best.stages.begins);
   EXPECT_EQ(first->stopped, "complete");
   options.maxExpanded = 1;
-  Result<SearchResult> short_ = searchPlan(model, costs, options);
-  ASSERT_TRUE(short_);
-  EXPECT_EQ(short_->stopped, "work");
-  EXPECT_LE(short_->lowerBoundUs, first->best.stages.stepUs);
-  EXPECT_GE(short_->best.stages.stepUs, first->best.stages.stepUs);
+  Result<SearchResult> cut = searchPlan(model, costs, options);
+  ASSERT_TRUE(cut);
+  EXPECT_EQ(cut->stopped, "work");
+  EXPECT_LE(cut->lowerBoundUs, first->best.stages.stepUs);
+  EXPECT_GE(cut->best.stages.stepUs, first->best.stages.stepUs);
 }
 
 // A search that is stopped by work still takes the fastest plan of all that it has seen.

@@ -11,7 +11,6 @@
 
 using namespace dg;
 using namespace dg::plan;
-using dg::plan::testing::SampleOptions;
 using dg::plan::testing::samplePlan;
 using dg::plan::testing::taskNamed;
 using dg::plan::testing::valueNamed;

@@ -73,7 +73,7 @@ TEST(FileWriting, aFileIsWrittenWholeAndALinkStaysOne) {
 
 TEST(FileWriting, whatCannotBeWrittenIsTold) {
   TemporaryFolder folder;
-  for (std::string path : {std::string("/dev/full"), folder.path("missing/file"), folder.path("")}) {
+  for (const std::string &path : {std::string("/dev/full"), folder.path("missing/file"), folder.path("")}) {
     Status status = writeFile(path, "abc");
     ASSERT_FALSE(status) << path;
     EXPECT_EQ(status.message().find(path + ": cannot be written: "), 0u) << status.message();
