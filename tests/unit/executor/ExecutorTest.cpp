@@ -289,7 +289,7 @@ TEST(ExecutorTest, rejections) {
       "again");
   EXPECT_EQ(refusal([](plan::Plan &plan) { plan.tasks[1].tiles = 0; }),
             "task 'count' (dg.test, test.mlir:1:1) has no tiles; the plan is damaged: compile the job again");
-  for (auto spoil : std::vector<std::function<void(plan::Plan &)>>{
+  for (const auto &spoil : std::vector<std::function<void(plan::Plan &)>>{
            [](plan::Plan &plan) { plan.values[1].offset = 32; },
            [](plan::Plan &plan) { plan.values[1].offset = uint64_t(1) << 63; },
            [](plan::Plan &plan) { plan.values[1].slots = 0; },
