@@ -309,7 +309,7 @@ TEST_P(CollectivesTest, allGather) {
   EXPECT_EQ("", run([](Transport &transport) -> std::string {
               Group group = rotated(transport);
               size_t n = group.ranks.size();
-              for (BlockShape shape : {BlockShape{1, 0}, {1, 1}, {1, 5000}, {7, 3}, {16, 4099}, {0, 5}, {1, 140000}}) {
+              for (BlockShape shape : {BlockShape{1, 0}, {1, 1}, {1, 5000}, {7, 3}, {16, 4099}, {0, 5}, {1, 300000}}) {
                 auto communication = makeAllGather(transport, group, 0x30000, DType::f32, shape);
                 size_t block = shape.outer * shape.inner;
                 Buffer<float> wanted(n * block);
@@ -340,7 +340,7 @@ TEST_P(CollectivesTest, reduceScatter) {
   EXPECT_EQ("", run([](Transport &transport) -> std::string {
               Group group = rotated(transport);
               size_t n = group.ranks.size();
-              for (BlockShape shape : {BlockShape{1, 0}, {1, 1}, {1, 5000}, {7, 3}, {16, 4099}, {1, 70000}}) {
+              for (BlockShape shape : {BlockShape{1, 0}, {1, 1}, {1, 5000}, {7, 3}, {16, 4099}, {1, 300000}}) {
                 auto communication = makeReduceScatter(transport, group, 0x40000, DType::f64, shape);
                 size_t whole = shape.outer * n * shape.inner;
                 Buffer<double> sum = sumOf<double>(n, whole, 4), wanted(shape.outer * shape.inner);
@@ -367,7 +367,7 @@ TEST_P(CollectivesTest, broadcastFromEveryRoot) {
   EXPECT_EQ("", run([](Transport &transport) -> std::string {
               Group group = rotated(transport);
               for (size_t root = 0; root < group.ranks.size(); ++root)
-                for (size_t count : {0, 1, 4097, 140000}) {
+                for (size_t count : {0, 1, 4097, 700000}) {
                   auto communication = makeBroadcast(transport, group, 0x50000, DType::f32, count, root);
                   for (int round = 0; round < 2; ++round) {
                     Buffer<float> data = inputOf<float>(group.self, count, 0), output(count);
