@@ -4,7 +4,7 @@
 //
 //   builder_example > net.mlir
 //   dgc net.mlir --batch 64 -o net.dgx
-#include "ir/Builder.h"
+#include "ir/build/Builder.h"
 
 #include "llvm/Support/raw_ostream.h"
 

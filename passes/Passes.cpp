@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/Passes.h"
-#include "passes/LayoutPasses.h"
+#include "passes/layout/LayoutPasses.h"
 
-#include "ir/Dialect.h"
+#include "ir/dialect/Dialect.h"
 
 namespace dg::passes {
 
@@ -10,7 +10,7 @@ namespace {
 #define GEN_PASS_REGISTRATION
 #include "passes/Passes.h.inc"
 #define GEN_PASS_REGISTRATION
-#include "passes/LayoutPasses.h.inc"
+#include "passes/layout/LayoutPasses.h.inc"
 } // namespace
 
 void registerPasses() {

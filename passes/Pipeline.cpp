@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/Pipeline.h"
 
-#include "passes/LayoutPasses.h"
-#include "passes/Mesh.h"
 #include "passes/Passes.h"
+#include "passes/layout/LayoutPasses.h"
+#include "passes/partition/Mesh.h"
 
 #include "mlir/Transforms/Passes.h"
 

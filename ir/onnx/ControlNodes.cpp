@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // If, Loop and Scan as dg.if, dg.while and dg.scan. A loop whose body needs the number of the trip while compiling (a
 // slice, a shape) is written out.
-#include "ir/Elements.h"
+#include "ir/dialect/Elements.h"
 #include "ir/onnx/NodeTable.h"
 
 #include <limits>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/onnx/GraphImporter.h"
-#include "ir/Elements.h"
-#include "ir/LiteralOps.h"
-#include "ir/ShapeOps.h"
-#include "ir/TypeDeduction.h"
+#include "ir/dialect/Elements.h"
 #include "ir/onnx/NodeTable.h"
+#include "ir/ops/arrangement/ShapeOps.h"
+#include "ir/ops/structure/LiteralOps.h"
 #include "ir/reference/OpEvaluation.h"
+#include "ir/rules/TypeDeduction.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/SetVector.h"

@@ -3,9 +3,9 @@
 // with a scope of its own.
 #pragma once
 
-#include "ir/GraphOps.h"
 #include "ir/onnx/ImportOnnx.h"
 #include "ir/onnx/TensorData.h"
+#include "ir/ops/structure/GraphOps.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"

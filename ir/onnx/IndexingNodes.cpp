@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that read and write at places given by integers, and that sample at other places.
-#include "ir/Elements.h"
+#include "ir/dialect/Elements.h"
 #include "ir/onnx/NodeTable.h"
 
 using namespace mlir;

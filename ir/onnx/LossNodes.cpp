@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses as operators: they may stand anywhere in a graph. (`dgc --loss` adds one of dg's own to a model.)
-#include "ir/ElementTypes.h"
+#include "ir/dialect/ElementTypes.h"
 #include "ir/onnx/NodeTable.h"
 
 using namespace mlir;

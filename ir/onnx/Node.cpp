@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/onnx/Node.h"
-#include "ir/Elements.h"
-#include "ir/TypeDeduction.h"
+#include "ir/dialect/Elements.h"
+#include "ir/rules/TypeDeduction.h"
 
 #include "mlir/IR/Verifier.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that draw random numbers. A node's own seed is not asked: the numbers follow from the seed of the run and
 // from the node, so that every plan draws the same ones.
-#include "ir/Elements.h"
+#include "ir/dialect/Elements.h"
 #include "ir/onnx/NodeTable.h"
 
 using namespace mlir;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that arrange elements: reshaping, joining, cutting, repeating; and constants.
-#include "ir/Elements.h"
+#include "ir/dialect/Elements.h"
 #include "ir/onnx/NodeTable.h"
 
 #include "llvm/Support/MathExtras.h"

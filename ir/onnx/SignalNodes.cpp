@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows and Fourier transforms. Their matrices are constants.
-#include "ir/Elements.h"
+#include "ir/dialect/Elements.h"
 #include "ir/onnx/NodeTable.h"
 #include "ir/onnx/Products.h"
 

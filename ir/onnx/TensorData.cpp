@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/onnx/TensorData.h"
-#include "ir/ElementTypes.h"
-#include "ir/Elements.h"
+#include "ir/dialect/ElementTypes.h"
+#include "ir/dialect/Elements.h"
 
 #include "llvm/Support/MathExtras.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/reference/OpEvaluation.h"
-#include "ir/ContractionOps.h"
-#include "ir/ElementTypes.h"
-#include "ir/GraphOps.h"
+#include "ir/dialect/ElementTypes.h"
+#include "ir/ops/product/ContractionOps.h"
+#include "ir/ops/structure/GraphOps.h"
 
 using namespace mlir;
 

@@ -2,7 +2,7 @@
 // One op, evaluated by its own definition, with the results stored in the precision that was asked for.
 #pragma once
 
-#include "ir/GraphOps.h"
+#include "ir/ops/structure/GraphOps.h"
 
 #include <map>
 #include <string>

@@ -2,7 +2,7 @@
 // Parameters and optimizer state as global tensors by name, started by their recipes as the runtime starts them.
 #pragma once
 
-#include "ir/GraphOps.h"
+#include "ir/ops/structure/GraphOps.h"
 #include "ir/reference/OpEvaluation.h"
 
 namespace dg::ir {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/reference/ReferenceExecutor.h"
-#include "ir/GraphOps.h"
+#include "ir/ops/structure/GraphOps.h"
 
 using namespace mlir;
 

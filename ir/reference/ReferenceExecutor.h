@@ -2,7 +2,7 @@
 // Evaluates a typed graph op by op, slowly and plainly: the oracle of the tests, never what dgrun runs.
 #pragma once
 
-#include "ir/GraphOps.h"
+#include "ir/ops/structure/GraphOps.h"
 #include "ir/reference/ParameterStore.h"
 
 namespace dg::ir {

@@ -2,7 +2,7 @@
 // What lives longer than a step: the ranks' shards of the parameters, and the results that a step leaves.
 #include "ir/reference/SimulatedRanks.h"
 
-#include "ir/GraphOps.h"
+#include "ir/ops/structure/GraphOps.h"
 #include "ir/reference/SimulatedStep.h"
 
 #include <cmath>

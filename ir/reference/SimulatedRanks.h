@@ -3,7 +3,7 @@
 // meaning. Ranks of a stage move in lockstep, op by op; stages meet in a mailbox.
 #pragma once
 
-#include "ir/GraphOps.h"
+#include "ir/ops/structure/GraphOps.h"
 #include "ir/reference/ParameterStore.h"
 #include "ir/reference/TensorBlocks.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/reference/SimulatedStep.h"
-#include "ir/CommunicationOps.h"
-#include "ir/GraphOps.h"
+#include "ir/ops/structure/CommunicationOps.h"
+#include "ir/ops/structure/GraphOps.h"
 
 using namespace mlir;
 

@@ -3,7 +3,7 @@
 // not there yet; whoever can go on does, so any schedule without deadlock is covered and a deadlock is found.
 #pragma once
 
-#include "ir/GraphOps.h"
+#include "ir/ops/structure/GraphOps.h"
 #include "ir/reference/SimulatedRanks.h"
 
 namespace dg::ir {

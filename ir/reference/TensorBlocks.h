@@ -2,7 +2,7 @@
 // Cutting tensors into blocks along a dimension and joining them again, and dealing a step's samples.
 #pragma once
 
-#include "ir/OpContract.h"
+#include "ir/dialect/OpContract.h"
 
 namespace dg::ir {
 

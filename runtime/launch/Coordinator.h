@@ -4,9 +4,9 @@
 #pragma once
 
 #include "runtime/launch/FailureReport.h"
-#include "runtime/launch/LocalRanks.h"
-#include "runtime/launch/Rendezvous.h"
 #include "runtime/launch/StragglerWatch.h"
+#include "runtime/launch/link/Rendezvous.h"
+#include "runtime/launch/ranks/LocalRanks.h"
 
 namespace dg {
 

@@ -2,8 +2,8 @@
 // Which of several failures is the cause, and the block that tells it.
 #pragma once
 
-#include "runtime/launch/LocalLauncher.h"
-#include "runtime/launch/RankState.h"
+#include "runtime/launch/ranks/LocalLauncher.h"
+#include "runtime/launch/ranks/RankState.h"
 
 #include <optional>
 

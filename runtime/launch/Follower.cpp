@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launch/Follower.h"
 
-#include "runtime/launch/LinkTimes.h"
+#include "runtime/launch/link/LinkTimes.h"
 
 #include <csignal>
 

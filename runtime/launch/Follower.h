@@ -3,8 +3,8 @@
 // what the coordinator says. When it loses the coordinator it ends its ranks itself.
 #pragma once
 
-#include "runtime/launch/LocalRanks.h"
-#include "runtime/launch/Rendezvous.h"
+#include "runtime/launch/link/Rendezvous.h"
+#include "runtime/launch/ranks/LocalRanks.h"
 
 namespace dg {
 

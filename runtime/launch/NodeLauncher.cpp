@@ -2,7 +2,7 @@
 #include "runtime/launch/NodeLauncher.h"
 
 #include "runtime/launch/Coordinator.h"
-#include "runtime/launch/LinkTimes.h"
+#include "runtime/launch/link/LinkTimes.h"
 
 #include <algorithm>
 #include <cstdio>

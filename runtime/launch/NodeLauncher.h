@@ -4,8 +4,8 @@
 #pragma once
 
 #include "runtime/launch/Follower.h"
-#include "runtime/launch/LocalLauncher.h"
-#include "runtime/launch/Rendezvous.h"
+#include "runtime/launch/link/Rendezvous.h"
+#include "runtime/launch/ranks/LocalLauncher.h"
 
 namespace dg {
 

@@ -2,7 +2,7 @@
 // Finds the rank that holds up the others: it is not waiting for anyone, does nothing new, and others wait for it.
 #pragma once
 
-#include "runtime/launch/RankState.h"
+#include "runtime/launch/ranks/RankState.h"
 
 #include <optional>
 #include <vector>

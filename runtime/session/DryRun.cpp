@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/DryRun.h"
 
-#include "runtime/launch/LaunchMessage.h"
-#include "runtime/session/JsonLine.h"
+#include "runtime/launch/link/LaunchMessage.h"
+#include "runtime/session/report/JsonLine.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -3,7 +3,7 @@
 // how long they took. Nothing is trained.
 #pragma once
 
-#include "runtime/launch/RankContext.h"
+#include "runtime/launch/link/RankContext.h"
 #include "runtime/transport/Transport.h"
 
 #include <chrono>

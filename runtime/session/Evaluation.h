@@ -3,8 +3,8 @@
 #pragma once
 
 #include "runtime/data/Feeder.h"
-#include "runtime/session/LossChannel.h"
 #include "runtime/session/RankRun.h"
+#include "runtime/session/report/LossChannel.h"
 
 #include <functional>
 #include <optional>

@@ -6,9 +6,9 @@
 #include "runtime/checkpoint/CheckpointWriter.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/ProgressBoard.h"
-#include "runtime/session/MemoryUse.h"
-#include "runtime/session/Reporter.h"
-#include "runtime/session/TraceRecorder.h"
+#include "runtime/session/report/MemoryUse.h"
+#include "runtime/session/report/Reporter.h"
+#include "runtime/session/report/TraceRecorder.h"
 
 #include <chrono>
 #include <functional>

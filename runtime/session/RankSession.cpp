@@ -2,10 +2,10 @@
 #include "runtime/session/RankSession.h"
 
 #include "runtime/executor/RequestBound.h"
-#include "runtime/launch/LaunchMessage.h"
+#include "runtime/launch/link/LaunchMessage.h"
 #include "runtime/session/DryRun.h"
 #include "runtime/session/HostCores.h"
-#include "runtime/session/PeakRate.h"
+#include "runtime/session/report/PeakRate.h"
 #include "runtime/transport/UcxTransport.h"
 
 #include <fmt/ranges.h>

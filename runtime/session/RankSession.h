@@ -4,7 +4,7 @@
 
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/data/Dataset.h"
-#include "runtime/launch/RankContext.h"
+#include "runtime/launch/link/RankContext.h"
 #include "runtime/session/Inference.h"
 #include "runtime/session/Job.h"
 #include "runtime/session/Training.h"

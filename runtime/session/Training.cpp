@@ -3,8 +3,8 @@
 
 #include "runtime/data/Feeder.h"
 #include "runtime/session/Evaluation.h"
-#include "runtime/session/LossChannel.h"
 #include "runtime/session/ReplicaCheck.h"
+#include "runtime/session/report/LossChannel.h"
 
 #include <charconv>
 #include <cstring>

@@ -2,7 +2,7 @@
 // Threads and processes for the conformance suite.
 #include "tests/conformance/Ranks.h"
 
-#include "runtime/launch/LocalLauncher.h"
+#include "runtime/launch/ranks/LocalLauncher.h"
 #include "runtime/transport/HostMemory.h"
 #include "runtime/transport/InProcessTransport.h"
 #include "runtime/transport/UcxTransport.h"

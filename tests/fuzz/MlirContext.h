@@ -3,7 +3,7 @@
 // seen, so it is made new now and then.
 #pragma once
 
-#include "ir/Dialect.h"
+#include "ir/dialect/Dialect.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models as text: the guard, MLIR's parser behind it, the verifiers of the dialect, the types that are deduced from
 // what they let pass, and, of a small model, the parts and gradients of its ops. What each pass leaves must verify.
-#include "ir/TextGuard.h"
+#include "ir/dialect/TextGuard.h"
 #include "passes/Passes.h"
 #include "tests/fuzz/FuzzTarget.h"
 #include "tests/fuzz/MlirContext.h"

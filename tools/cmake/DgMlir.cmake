@@ -46,8 +46,8 @@ endfunction()
 
 # dg_mlir_tablegen(target file.td [flags... output]...): runs mlir-tblgen once for each output, before the target is compiled.
 # Flags start with a dash and hold for the output that follows them. `target` is a library that exists, or the name of a new
-# target. Outputs are included from the root: "ir/GraphOps.h.inc" for ir/CMakeLists.txt and GraphOps.h.inc.
-#   dg_mlir_tablegen(dg_ir Dialect.td -gen-dialect-decls Dialect.h.inc -gen-dialect-defs Dialect.cpp.inc)
+# target. Outputs are included from the root: "ir/ops/structure/GraphOps.h.inc" for ir/CMakeLists.txt and GraphOps.h.inc.
+#   dg_mlir_tablegen(dg_ir dialect/Dialect.td -gen-dialect-decls dialect/Dialect.h.inc)
 #   dg_mlir_tablegen(dg_ir Interfaces.td -gen-op-interface-decls Interfaces.h.inc -gen-op-interface-defs Interfaces.cpp.inc)
 #   dg_mlir_tablegen(dg_ir Attrs.td -gen-attrdef-decls -attrdefs-dialect=dg Attrs.h.inc -gen-enum-decls Enums.h.inc)
 #   dg_mlir_tablegen(dg_passes Passes.td -gen-pass-decls -name=Dg Passes.h.inc)
@@ -93,10 +93,13 @@ function(dg_mlir_tablegen target td)
   add_dependencies(${target} ${generated})
 endfunction()
 
-# dg_mlir_ops(library families...): generates <Family>.h.inc and <Family>.cpp.inc from <Family>.td. The header <Family>.h and the source
-# <Family>.cpp include them, so that the definitions of a family are one source, and a change in it compiles what names the family.
-function(dg_mlir_ops target)
-  foreach(family IN LISTS ARGN)
-    dg_mlir_tablegen(${target} ${family}.td -gen-op-decls ${family}.h.inc -gen-op-defs ${family}.cpp.inc)
+# dg_mlir_ops(library folder): generates <Family>.h.inc and <Family>.cpp.inc from each <Family>Ops.td below the folder. The header
+# <Family>Ops.h and the source <Family>Ops.cpp include them, so that the definitions of a family are one source, and a change in it
+# compiles what names the family.
+function(dg_mlir_ops target folder)
+  file(GLOB_RECURSE families RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*Ops.td")
+  foreach(td IN LISTS families)
+    string(REGEX REPLACE "\\.td$" "" family "${td}")
+    dg_mlir_tablegen(${target} ${td} -gen-op-decls ${family}.h.inc -gen-op-defs ${family}.cpp.inc)
   endforeach()
 endfunction()

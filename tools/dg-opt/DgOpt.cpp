@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // mlir-opt with DG's dialect and passes: the driver of the lit tests.
-#include "ir/Dialect.h"
+#include "ir/dialect/Dialect.h"
 #include "passes/Passes.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"

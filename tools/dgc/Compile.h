@@ -32,7 +32,7 @@ struct CompileOptions {
   uint64_t memoryBytes = 0;           ///< per device; 0: no limit
   int64_t ranks = 0;                  ///< a plan is searched for so many; 0: the mesh's, or the cluster's devices
   std::string cluster;                ///< preset or file; empty: this host
-  std::vector<std::string> pins;      ///< "fc1*=stage:0"; see passes/Pins.h
+  std::vector<std::string> pins;      ///< "fc1*=stage:0"; see passes/partition/Pins.h
   std::vector<std::string> forbidden; ///< axes that the plan must not use
   double planSeconds = 0;             ///< of the search; 0: no limit
   std::string simulate;               ///< "", "text" or "json": print a prediction instead of writing a job

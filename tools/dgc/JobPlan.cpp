@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgc/JobPlan.h"
 
-#include "partitioner/PlanMemory.h"
-#include "partitioner/PlanSchedule.h"
-#include "partitioner/Schedule.h"
-#include "passes/Mesh.h"
+#include "partitioner/memory/PlanMemory.h"
+#include "partitioner/schedule/PlanSchedule.h"
+#include "partitioner/schedule/Schedule.h"
 #include "passes/Pipeline.h"
+#include "passes/partition/Mesh.h"
 #include "tools/dgc/LoadModel.h"
 #include "tools/dgc/Planning.h"
 #include "tools/dgc/Report.h"

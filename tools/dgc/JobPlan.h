@@ -3,8 +3,8 @@
 // until it fits. Kept apart from Compile.cpp, which reads the model before and writes the package after it.
 #pragma once
 
-#include "codegen/BuildPlan.h"
-#include "partitioner/Cluster.h"
+#include "codegen/plan/BuildPlan.h"
+#include "partitioner/model/Cluster.h"
 #include "tools/dgc/Compile.h"
 #include "tools/dgc/PhaseLog.h"
 #include "tools/dgc/Planning.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgc/ListOps.h"
 
-#include "codegen/OpListing.h"
-#include "ir/Dialect.h"
+#include "codegen/plan/OpListing.h"
+#include "ir/dialect/Dialect.h"
 
 namespace dg::tools {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgc/LoadModel.h"
 
-#include "ir/ElementTypes.h"
-#include "ir/Elements.h"
-#include "ir/Families.h"
-#include "ir/TextGuard.h"
+#include "ir/build/Families.h"
+#include "ir/dialect/ElementTypes.h"
+#include "ir/dialect/Elements.h"
+#include "ir/dialect/TextGuard.h"
 #include "runtime/data/TensorFiles.h"
 #include "tools/dgc/ReadBytecode.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgc/PhaseLog.h"
 
-#include "ir/CommunicationOps.h"
-#include "ir/GraphOps.h"
+#include "ir/ops/structure/CommunicationOps.h"
+#include "ir/ops/structure/GraphOps.h"
 
 #include "mlir/Pass/PassInstrumentation.h"
 #include "llvm/ADT/DenseMap.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgc/Planning.h"
 
-#include "partitioner/Conflict.h"
-#include "partitioner/Schedule.h"
-#include "passes/ExtractModel.h"
-#include "passes/Mesh.h"
-#include "passes/Pins.h"
+#include "partitioner/schedule/Schedule.h"
+#include "partitioner/search/Conflict.h"
+#include "passes/partition/ExtractModel.h"
+#include "passes/partition/Mesh.h"
+#include "passes/partition/Pins.h"
 #include "tools/dgc/Report.h"
 
 #include "mlir/IR/OwningOpRef.h"

@@ -3,7 +3,7 @@
 // searches, and what it found is reported (--simulate, --explain) or compiled.
 #pragma once
 
-#include "partitioner/Explain.h"
+#include "partitioner/search/Explain.h"
 #include "passes/Pipeline.h"
 #include "tools/dgc/Compile.h"
 

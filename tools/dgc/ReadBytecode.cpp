@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgc/ReadBytecode.h"
 
-#include "ir/TextGuard.h"
+#include "ir/dialect/TextGuard.h"
 
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"

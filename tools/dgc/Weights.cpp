@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgc/Weights.h"
 
-#include "ir/Elements.h"
+#include "ir/dialect/Elements.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"

@@ -3,9 +3,9 @@
 // literals of the plan. They become init.safetensors of the package.
 #pragma once
 
-#include "codegen/BuildPlan.h"
-#include "ir/GraphOps.h"
+#include "codegen/plan/BuildPlan.h"
 #include "ir/onnx/ImportOnnx.h"
+#include "ir/ops/structure/GraphOps.h"
 #include "runtime/package/MappedFile.h"
 #include "runtime/package/Safetensors.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // dgrun: flags, then the libraries. It never compiles and never interprets ops.
-#include "runtime/session/MemoryUse.h"
+#include "runtime/session/report/MemoryUse.h"
 #include "tools/dgrun/Flags.h"
 #include "tools/dgrun/Prepare.h"
 #include "tools/dgrun/Probe.h"

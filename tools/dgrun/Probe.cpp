@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgrun/Probe.h"
 
-#include "partitioner/Cluster.h"
+#include "partitioner/model/Cluster.h"
 #include "runtime/executor/SpinWait.h"
 #include "runtime/session/HostCores.h"
-#include "runtime/session/PeakRate.h"
+#include "runtime/session/report/PeakRate.h"
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/launch/NodeLauncher.h"
-#include "runtime/launch/ProcessManager.h"
+#include "runtime/launch/ranks/ProcessManager.h"
 #include "runtime/plan/Plan.h"
 #include "tools/dgrun/Flags.h"
 

@@ -2,8 +2,8 @@
 // Each kind of change is one function that returns it with its gain, or with no gain if it does not apply.
 #include "tools/dgviz/Advice.h"
 #include "tools/dgviz/FlowGraph.h"
-#include "tools/dgviz/PlanNumbers.h"
-#include "tools/dgviz/WhatIf.h"
+#include "tools/dgviz/facts/PlanNumbers.h"
+#include "tools/dgviz/time/WhatIf.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // What limits a plan and what would help most, in plain words with figures.
 #pragma once
 
-#include "tools/dgviz/ProgramView.h"
+#include "tools/dgviz/facts/ProgramView.h"
 
 #include <string>
 #include <vector>

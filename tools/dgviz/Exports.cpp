@@ -2,7 +2,7 @@
 // Names come from a model that may be anybody's, so every format quotes them by its own rules.
 #include "tools/dgviz/Exports.h"
 #include "tools/dgviz/GraphLayout.h"
-#include "tools/dgviz/PlanNumbers.h"
+#include "tools/dgviz/facts/PlanNumbers.h"
 
 #include "runtime/plan/PlanFacts.h"
 

@@ -2,7 +2,7 @@
 // The plan for other tools: Perfetto, Graphviz, Model Explorer, a spreadsheet, a picture.
 #pragma once
 
-#include "tools/dgviz/ProgramView.h"
+#include "tools/dgviz/facts/ProgramView.h"
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgviz/FlowGraph.h"
-#include "tools/dgviz/PlanNumbers.h"
+#include "tools/dgviz/facts/PlanNumbers.h"
 
 #include <map>
 #include <set>

@@ -3,7 +3,7 @@
 // dot takes seconds for some hundred boxes and never ends with thousands.
 #pragma once
 
-#include "tools/dgviz/OpTree.h"
+#include "tools/dgviz/facts/OpTree.h"
 
 #include <map>
 #include <string>

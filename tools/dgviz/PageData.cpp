@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgviz/PageData.h"
 #include "tools/dgviz/GraphLayout.h"
-#include "tools/dgviz/PartialSums.h"
-#include "tools/dgviz/PlanNumbers.h"
+#include "tools/dgviz/facts/PartialSums.h"
+#include "tools/dgviz/facts/PlanNumbers.h"
 
 #include "runtime/plan/PlanFacts.h"
 

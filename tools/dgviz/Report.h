@@ -3,9 +3,9 @@
 #pragma once
 
 #include "tools/dgviz/Advice.h"
-#include "tools/dgviz/Job.h"
-#include "tools/dgviz/PlanDifference.h"
-#include "tools/dgviz/Trace.h"
+#include "tools/dgviz/facts/Job.h"
+#include "tools/dgviz/facts/PlanDifference.h"
+#include "tools/dgviz/time/Trace.h"
 
 #include <memory>
 #include <optional>

@@ -2,7 +2,7 @@
 // Plain lines with units; nothing depends on a terminal.
 #include "tools/dgviz/TextSummary.h"
 #include "tools/dgviz/FlowGraph.h"
-#include "tools/dgviz/PlanNumbers.h"
+#include "tools/dgviz/facts/PlanNumbers.h"
 
 #include <algorithm>
 #include <array>

@@ -8,7 +8,7 @@
 // takes PASS_MS, a backward pass as long for the gradients of inputs and as long again for those of weights; where a
 // stage has several chunks they share that. Prints a JSON object: step_ms, the slowest rank's, the median of STEPS.
 #include "runtime/executor/Executor.h"
-#include "runtime/launch/LocalLauncher.h"
+#include "runtime/launch/ranks/LocalLauncher.h"
 #include "runtime/transport/UcxTransport.h"
 
 #include <sys/prctl.h>

@@ -5,7 +5,7 @@
 //
 // Prints a JSON object a line: bytes, median_us and best_us of one all-reduce, over rounds of many.
 #include "runtime/executor/SpinWait.h"
-#include "runtime/launch/LocalLauncher.h"
+#include "runtime/launch/ranks/LocalLauncher.h"
 #include "runtime/transport/Collectives.h"
 #include "runtime/transport/HostMemory.h"
 #include "runtime/transport/UcxTransport.h"

@@ -3,8 +3,8 @@
 // figure of each is the best of many calls in the processor time of the thread, so that a busy machine disturbs it
 // little. `gpt`: the products of a training step of examples/gpt.mlir, each call on other matrices, as in a step, where
 // nothing of them is in a cache.
-#include "codegen/Kernels.h"
-#include "ir/Dialect.h"
+#include "codegen/kernels/Kernels.h"
+#include "ir/dialect/Dialect.h"
 #include "runtime/abi/KernelAbi.h"
 
 #include "mlir/IR/Builders.h"

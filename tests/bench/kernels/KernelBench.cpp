@@ -3,8 +3,8 @@
 // 64xi64 {classes = 10 : i64}`; without a terminal or file on stdin, `kernel_bench lenet` and `kernel_bench gpt` take
 // the kernels of these models. The figure is the best of many calls in the processor time of the thread; it also prints
 // what compiling all of them took.
-#include "codegen/Kernels.h"
-#include "ir/Dialect.h"
+#include "codegen/kernels/Kernels.h"
+#include "ir/dialect/Dialect.h"
 #include "runtime/abi/KernelAbi.h"
 
 #include "mlir/AsmParser/AsmParser.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that products in bf16 and f16 are sums in f32 of rounded factors, in every form and around every blocking
 // limit, on each target that the host can run; and that every cast between floats rounds as a table says.
-#include "ir/ElementTypes.h"
+#include "ir/dialect/ElementTypes.h"
 #include "runtime/abi/KernelAbi.h"
 #include "tests/unit/codegen/KernelCases.h"
 

@@ -2,8 +2,8 @@
 // How the cases are built, run and compared.
 #include "tests/unit/codegen/KernelCases.h"
 
-#include "codegen/KernelBuilder.h"
-#include "ir/ElementTypes.h"
+#include "codegen/emit/KernelBuilder.h"
+#include "ir/dialect/ElementTypes.h"
 #include "ir/reference/OpEvaluation.h"
 #include "runtime/abi/KernelAbi.h"
 #include "runtime/support/BFloat16.h"

@@ -4,8 +4,8 @@
 // a buffer may change.
 #pragma once
 
-#include "codegen/Kernels.h"
-#include "ir/Dialect.h"
+#include "codegen/kernels/Kernels.h"
+#include "ir/dialect/Dialect.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"

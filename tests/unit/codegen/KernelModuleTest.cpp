@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that equal ops share a kernel, also in several programs, that ops without one and types without one are
 // refused with a message, that every form of the code can be printed, and that linking leaves no file behind.
-#include "codegen/KernelSet.h"
+#include "codegen/plan/KernelSet.h"
 #include "tests/unit/codegen/KernelCases.h"
 
 #include "mlir/IR/Diagnostics.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that no op lacks a part of the contract without a reason in words, and that the printed table names every op.
-#include "codegen/OpListing.h"
-#include "ir/Dialect.h"
+#include "codegen/plan/OpListing.h"
+#include "ir/dialect/Dialect.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ TEST(OpListing, EveryCellIsFilledOrExplained) {
   for (const OpListingRow &row : rows)
     for (size_t part = 0; part < contractParts.size(); ++part)
       EXPECT_FALSE(row.cells[part].empty()) << row.name << " has no " << contractParts[part]
-                                            << ": bring it, or say in codegen/OpListing.cpp why there is none";
+                                            << ": bring it, or say in codegen/plan/OpListing.cpp why there is none";
 }
 
 TEST(OpListing, PrintsEveryOp) {

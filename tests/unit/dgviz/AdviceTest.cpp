@@ -2,11 +2,11 @@
 // Proves that advice is what a simulation of the changed plan says, that each kind of limit is named, and what dgviz
 // finds out about a plan on the way: the work of each op, partial sums.
 #include "tests/unit/plan/SamplePlan.h"
-#include "tools/dgviz/PartialSums.h"
 #include "tools/dgviz/Report.h"
-#include "tools/dgviz/WhatIf.h"
+#include "tools/dgviz/facts/PartialSums.h"
+#include "tools/dgviz/time/WhatIf.h"
 
-#include "partitioner/Simulator.h"
+#include "partitioner/predict/Simulator.h"
 
 #include <gtest/gtest.h>
 

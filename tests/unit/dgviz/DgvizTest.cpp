@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that dgviz draws every plan into one closed page that shows hostile names as text, lays out what it nests, and
 // keeps to its exit codes.
-#include "partitioner/Simulator.h"
+#include "partitioner/predict/Simulator.h"
 #include "runtime/package/Package.h"
 #include "tests/unit/TemporaryFolder.h"
 #include "tests/unit/plan/SamplePlan.h"
 #include "tools/dgviz/GraphLayout.h"
 #include "tools/dgviz/Page.h"
-#include "tools/dgviz/PlanNumbers.h"
 #include "tools/dgviz/TextSummary.h"
+#include "tools/dgviz/facts/PlanNumbers.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that a built-in family is the model that its example spells out, op by op, that size costs nothing, and that
 // a spec or a layer that does not fit is one message that says what would.
-#include "ir/Builder.h"
-#include "ir/AttentionOps.h"
-#include "ir/Families.h"
-#include "ir/GraphOps.h"
+#include "ir/build/Builder.h"
+#include "ir/build/Families.h"
+#include "ir/ops/product/AttentionOps.h"
+#include "ir/ops/structure/GraphOps.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/Diagnostics.h"

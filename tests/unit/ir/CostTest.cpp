@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that costs are those of the arithmetic: by hand for contractions, and never negative for any op.
-#include "ir/GraphOps.h"
+#include "ir/ops/structure/GraphOps.h"
 #include "tests/unit/ir/OpTable.h"
 
 #include <gtest/gtest.h>

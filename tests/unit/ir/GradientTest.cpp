@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that each op's gradient graph is the derivative of its evaluation: against central differences, in double, for
 // random shapes, operands and output gradients.
-#include "ir/GraphOps.h"
+#include "ir/ops/structure/GraphOps.h"
 #include "tests/unit/ir/OpTable.h"
 
 #include <gtest/gtest.h>

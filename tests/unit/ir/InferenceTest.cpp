@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves what inference accepts with dimensions that are not bound, and that what it rejects is said with what was
 // found and what was expected.
-#include "ir/GraphOps.h"
+#include "ir/ops/structure/GraphOps.h"
 #include "tests/unit/ir/OpTable.h"
 
 #include "mlir/IR/Diagnostics.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that a loss is the mean of the losses per sample that it builds, and that accuracy counts what is classified
 // rightly.
-#include "ir/GraphOps.h"
-#include "ir/LossOps.h"
+#include "ir/ops/structure/GraphOps.h"
+#include "ir/ops/training/LossOps.h"
 #include "tests/unit/ir/OpTable.h"
 
 #include <gtest/gtest.h>

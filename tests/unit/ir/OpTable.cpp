@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/ir/OpTable.h"
 
-#include "ir/GraphOps.h"
-#include "ir/TypeInference.h"
+#include "ir/ops/structure/GraphOps.h"
+#include "ir/rules/TypeInference.h"
 
 #include "mlir/Parser/Parser.h"
 

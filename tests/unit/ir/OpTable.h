@@ -2,7 +2,7 @@
 // One table of op instances with random shapes, on which the suites of this folder check each part of the op contract.
 #pragma once
 
-#include "ir/GraphOps.h"
+#include "ir/ops/structure/GraphOps.h"
 #include "ir/reference/ReferenceExecutor.h"
 
 #include "mlir/IR/BuiltinOps.h"

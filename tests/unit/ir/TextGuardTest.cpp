@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that the guard lets every model pass and names the place of what MLIR's parser or a verifier must not see.
-#include "ir/TextGuard.h"
+#include "ir/dialect/TextGuard.h"
 
 #include <gtest/gtest.h>
 

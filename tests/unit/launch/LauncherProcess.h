@@ -2,7 +2,7 @@
 // A launcher in a process of its own, so that a test can signal and kill it and read what it prints.
 #pragma once
 
-#include "runtime/launch/LocalLauncher.h"
+#include "runtime/launch/ranks/LocalLauncher.h"
 
 #include <atomic>
 #include <functional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that a shared memory file which a killed rank left is removed, and one that anybody uses, or that is older or
 // named otherwise, is not.
-#include "runtime/launch/OrphanSegments.h"
+#include "runtime/launch/ranks/OrphanSegments.h"
 
 #include <gtest/gtest.h>
 

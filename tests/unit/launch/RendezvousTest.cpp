@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that only who knows the secret comes in, whatever strangers send and however many they are, and that messages
 // between launchers cannot be changed or repeated.
-#include "runtime/launch/Rendezvous.h"
+#include "runtime/launch/link/Rendezvous.h"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 // Proves what the import makes of graphs, initializers, functions, subgraphs and symbolic dimensions, and that what it
 // cannot make is refused with the node, its operator, domain and version. What operators compute is proved by the
 // backend tests of the ONNX project (tests/e2e/onnx).
-#include "ir/ControlOps.h"
-#include "ir/Elements.h"
+#include "ir/dialect/Elements.h"
+#include "ir/ops/structure/ControlOps.h"
 #include "ir/reference/ReferenceExecutor.h"
 #include "tests/unit/onnx/ModelText.h"
 

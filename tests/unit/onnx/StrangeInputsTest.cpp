@@ -2,7 +2,7 @@
 // Proves what operators compute from inputs that the backend tests of the ONNX project do not have: places that are not
 // finite, all elements dropped, numbers that only the running model knows. Expected numbers are those of ONNX Runtime
 // 1.31, where it takes the model.
-#include "ir/Elements.h"
+#include "ir/dialect/Elements.h"
 #include "ir/reference/ReferenceExecutor.h"
 #include "tests/unit/onnx/ModelText.h"
 

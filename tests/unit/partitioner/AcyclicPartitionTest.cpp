@@ -2,9 +2,9 @@
 // Proves the multilevel acyclic partition: contraction keeps graphs acyclic, every edge goes forward, limits are kept,
 // small graphs are cut as well as exhaustive search cuts them, large ones hardly worse than METIS cuts them without the
 // acyclicity and better than METIS repaired. The models of the families are held against METIS in passes.
-#include "partitioner/AcyclicPartition.h"
-#include "partitioner/AcyclicCoarsening.h"
-#include "partitioner/OrderedCuts.h"
+#include "partitioner/search/AcyclicPartition.h"
+#include "partitioner/search/AcyclicCoarsening.h"
+#include "partitioner/search/OrderedCuts.h"
 #include "tests/unit/partitioner/MetisOracle.h"
 
 #include <gtest/gtest.h>

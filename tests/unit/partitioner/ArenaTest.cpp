@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that packed blocks never overlap while both live, that the lower bound is one, and that packing is tight and
 // quick.
-#include "partitioner/Arena.h"
+#include "partitioner/memory/Arena.h"
 #include "tests/unit/partitioner/TimeLimit.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that presets and cluster files are read as written, and that every mistake is named by file, key and value.
-#include "partitioner/Cluster.h"
+#include "partitioner/model/Cluster.h"
 
 #include <gtest/gtest.h>
 

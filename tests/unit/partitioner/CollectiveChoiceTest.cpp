@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that the bracketing of an all-reduce follows its size and the nodes of its ranks, and that other collectives
 // keep theirs.
-#include "partitioner/CollectiveChoice.h"
+#include "partitioner/schedule/CollectiveChoice.h"
 
 #include <gtest/gtest.h>
 

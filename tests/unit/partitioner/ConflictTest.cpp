@@ -2,7 +2,7 @@
 // Proves pins and conflicts against exhaustive enumeration: the plan within pins is the optimum of all plans that meet
 // them, and where there is none the set of constraints that is named is the smallest, and the bytes that are missing
 // are those that the smallest plan needs.
-#include "partitioner/Conflict.h"
+#include "partitioner/search/Conflict.h"
 #include "tests/unit/partitioner/RandomModel.h"
 
 #include <gtest/gtest.h>

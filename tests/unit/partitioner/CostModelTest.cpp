@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves the closed forms of kernels, transfers and collectives on round numbers, and their order relations.
-#include "partitioner/CostModel.h"
+#include "partitioner/model/CostModel.h"
 
 #include <gtest/gtest.h>
 

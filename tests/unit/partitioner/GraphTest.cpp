@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that the topological order keeps the source order where it may, and that a cycle is named.
-#include "partitioner/Graph.h"
+#include "partitioner/model/Graph.h"
 
 #include <gtest/gtest.h>
 

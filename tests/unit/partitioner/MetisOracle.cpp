@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/partitioner/MetisOracle.h"
 
-#include "partitioner/OrderedCuts.h"
+#include "partitioner/search/OrderedCuts.h"
 
 #include <metis.h>
 

@@ -2,7 +2,7 @@
 // METIS as an outside judge of cuts. Its types stay in MetisOracle.cpp.
 #pragma once
 
-#include "partitioner/WeightedDag.h"
+#include "partitioner/model/WeightedDag.h"
 
 #include <cstdint>
 #include <vector>

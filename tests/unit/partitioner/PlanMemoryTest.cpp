@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that values which live at the same time never share memory and that every hazard is a dependency, by brute
 // force over random plans; that memory is reused where it may be; and that the plan verifier agrees.
-#include "partitioner/PlanMemory.h"
-#include "partitioner/PlanSchedule.h"
+#include "partitioner/memory/PlanMemory.h"
+#include "partitioner/schedule/PlanSchedule.h"
 #include "tests/unit/partitioner/PlanSketch.h"
 #include "tests/unit/partitioner/RandomPlan.h"
 

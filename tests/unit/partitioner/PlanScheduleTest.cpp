@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that a plan's actions are those of its schedule with begin first and update last, and that each value gets as
 // many slots as micro-batches may need it at once.
-#include "partitioner/PlanSchedule.h"
+#include "partitioner/schedule/PlanSchedule.h"
 #include "tests/unit/partitioner/PlanSketch.h"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // Random small models for the search: chains with branches and skips, products with three factors, elementwise ops.
 #pragma once
 
-#include "partitioner/Model.h"
+#include "partitioner/model/Model.h"
 
 #include <random>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that every schedule is complete, keeps as many micro-batches as it says, cannot deadlock, and has the bubble
 // that its paper gives.
-#include "partitioner/Schedule.h"
-#include "partitioner/Prediction.h"
-#include "partitioner/StepModel.h"
+#include "partitioner/schedule/Schedule.h"
+#include "partitioner/predict/Prediction.h"
+#include "partitioner/predict/StepModel.h"
 
 #include <gtest/gtest.h>
 

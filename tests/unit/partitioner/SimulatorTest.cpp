@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that the simulated step has the length that can be worked out by hand: chains, pipelines, overlap,
 // collectives.
-#include "partitioner/Simulator.h"
-#include "partitioner/Schedule.h"
+#include "partitioner/predict/Simulator.h"
+#include "partitioner/schedule/Schedule.h"
 
 #include <gtest/gtest.h>
 

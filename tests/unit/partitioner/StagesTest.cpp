@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that the cut into stages is optimal (against exhaustive search), legal, and quick.
-#include "partitioner/Stages.h"
+#include "partitioner/search/Stages.h"
 #include "tests/unit/partitioner/TimeLimit.h"
 
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds the acyclic partition of real models, backward work folded onto forward ops, against METIS with the same
 // imbalance: at most a quarter above its cut, which need not be acyclic, and never above METIS repaired to be so.
-#include "ir/Families.h"
-#include "partitioner/AcyclicPartition.h"
-#include "partitioner/OrderedCuts.h"
-#include "partitioner/StageOrder.h"
-#include "passes/ExtractModel.h"
+#include "ir/build/Families.h"
+#include "partitioner/search/AcyclicPartition.h"
+#include "partitioner/search/OrderedCuts.h"
+#include "partitioner/search/StageOrder.h"
 #include "passes/Pipeline.h"
+#include "passes/partition/ExtractModel.h"
 #include "tests/unit/ir/OpTable.h"
 #include "tests/unit/partitioner/MetisOracle.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that an inference with blocked channels, fused convolutions and prepared weights gives what the model as it
 // was written gives, in f64, on one rank and split, and that the passes did their work.
-#include "ir/BlockedOps.h"
-#include "ir/ConvolutionOps.h"
-#include "ir/MovementOps.h"
-#include "ir/ShapeOps.h"
+#include "ir/ops/arrangement/MovementOps.h"
+#include "ir/ops/arrangement/ShapeOps.h"
+#include "ir/ops/product/BlockedOps.h"
+#include "ir/ops/product/ConvolutionOps.h"
 #include "ir/reference/SimulatedRanks.h"
 #include "passes/Pipeline.h"
 #include "tests/unit/ir/OpTable.h"

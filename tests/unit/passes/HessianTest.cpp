@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that a gradient graph can be differentiated again: the gradient of (gradient · v) is the product of the
 // Hessian and v, against central differences of the gradient, in double.
-#include "ir/ElementwiseOps.h"
-#include "ir/GraphOps.h"
-#include "ir/ShapeOps.h"
+#include "ir/ops/arrangement/ShapeOps.h"
+#include "ir/ops/elementwise/ElementwiseOps.h"
+#include "ir/ops/structure/GraphOps.h"
 #include "ir/reference/ReferenceExecutor.h"
 #include "passes/Passes.h"
 #include "tests/unit/ir/OpTable.h"

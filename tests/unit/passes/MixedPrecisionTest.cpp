@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that a model in mixed precision is the model: without rounding it trains as in f32 on every mesh; with
 // rounding many ranks agree with one within the type's digits; and an overflow on one rank skips the step on all.
-#include "ir/Families.h"
-#include "passes/Mesh.h"
+#include "ir/build/Families.h"
 #include "passes/Pipeline.h"
+#include "passes/partition/Mesh.h"
 #include "tests/unit/ir/OpTable.h"
 #include "tests/unit/passes/SplitCases.h"
 

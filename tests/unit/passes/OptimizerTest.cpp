@@ -2,9 +2,9 @@
 // Proves that three steps of each optimizer give the parameters that PyTorch 2.15 gives in f64 (lion and lamb, which it
 // does not have: their papers' formulas in its tensors), and that groups and patterns say what they should.
 #include "ir/reference/ReferenceExecutor.h"
-#include "passes/NamePattern.h"
-#include "passes/OptimizerSpec.h"
 #include "passes/Passes.h"
+#include "passes/train/NamePattern.h"
+#include "passes/train/OptimizerSpec.h"
 #include "tests/unit/ir/OpTable.h"
 
 #include "mlir/Pass/PassManager.h"

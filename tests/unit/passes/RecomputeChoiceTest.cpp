@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that the choice of what to compute again reaches the peak that is asked for in most steps where some choice
 // does, at a cost near the least, against every choice of random steps; and that it never raises the peak.
-#include "passes/RecomputeChoice.h"
+#include "passes/split/RecomputeChoice.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/passes/SplitCases.h"
 
-#include "ir/Families.h"
-#include "passes/Mesh.h"
+#include "ir/build/Families.h"
+#include "passes/partition/Mesh.h"
 #include "tests/unit/ir/OpTable.h"
 
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/passes/SplitComparison.h"
 
-#include "ir/GraphOps.h"
+#include "ir/ops/structure/GraphOps.h"
 #include "ir/reference/ReferenceExecutor.h"
-#include "passes/Mesh.h"
-#include "passes/OptimizerSpec.h"
 #include "passes/Passes.h"
 #include "passes/Pipeline.h"
+#include "passes/partition/Mesh.h"
+#include "passes/train/OptimizerSpec.h"
 #include "tests/unit/ir/OpTable.h"
 
 #include "mlir/IR/Diagnostics.h"

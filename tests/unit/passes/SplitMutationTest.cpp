@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that the comparison is a judge: each way of breaking a split module, at each place where it can be broken, is
 // found out, by a difference of values or by the simulated ranks themselves.
-#include "ir/CommunicationOps.h"
-#include "ir/ElementwiseOps.h"
-#include "ir/Families.h"
-#include "ir/GraphOps.h"
+#include "ir/build/Families.h"
+#include "ir/ops/elementwise/ElementwiseOps.h"
+#include "ir/ops/structure/CommunicationOps.h"
+#include "ir/ops/structure/GraphOps.h"
 #include "tests/unit/ir/OpTable.h"
 #include "tests/unit/passes/SplitComparison.h"
 

@@ -2,7 +2,7 @@
 // Proves that a graph is run as it reads: against the same step written out by hand, in both precisions, and with an
 // error on the guilty op where something is missing.
 #include "ir/reference/ReferenceExecutor.h"
-#include "ir/GraphOps.h"
+#include "ir/ops/structure/GraphOps.h"
 #include "runtime/support/CounterRandom.h"
 #include "tests/unit/ir/OpTable.h"
 

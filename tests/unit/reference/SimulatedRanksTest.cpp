@@ -3,8 +3,8 @@
 // executor: over data with uneven samples, over tensor with every collective, over stages with micro-batches. And that
 // broken ones are found out.
 #include "ir/reference/SimulatedRanks.h"
-#include "ir/CommunicationOps.h"
-#include "ir/GraphOps.h"
+#include "ir/ops/structure/CommunicationOps.h"
+#include "ir/ops/structure/GraphOps.h"
 #include "ir/reference/ReferenceExecutor.h"
 #include "tests/unit/ir/OpTable.h"
 

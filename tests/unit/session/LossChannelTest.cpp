@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that rank 0 gets the loss of every step in order, however far the last stage and rank 0 run apart, and that a
 // lost peer ends in a message.
-#include "runtime/session/LossChannel.h"
+#include "runtime/session/report/LossChannel.h"
 #include "runtime/transport/InProcessTransport.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that every line of --json is a JSON object with the fields that scripts rely on, whatever the numbers and
 // names.
-#include "runtime/session/Reporter.h"
+#include "runtime/session/report/Reporter.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

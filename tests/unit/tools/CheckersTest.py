@@ -57,7 +57,7 @@ class LayersTest(unittest.TestCase):
             "runtime/plan/Plan.cpp": '#include "runtime/plan/Plan.h"\n#include "runtime/support/Status.h"\n'
                                      "#include <nlohmann/json.hpp>\n#include <vector>\n#include <sys/mman.h>\n",
             "runtime/executor/A.cpp": '#include "runtime/plan/Plan.h"\n#include <oneapi/tbb/task_arena.h>\n',
-            "ir/Ops.cpp": '#include "mlir/IR/Builders.h"\n#include "ir/Ops.h.inc"\n',
+            "ir/Ops.cpp": '#include "mlir/IR/Builders.h"\n#include "ir/dialect/Ops.h.inc"\n',
             "tools/dgc/Main.cpp": '#include "codegen/A.h"\n#include <CLI/CLI.hpp>\n',
             "tests/unit/plan/T.cpp": '#include <gtest/gtest.h>\n#include "runtime/plan/Plan.h"\n',
         }))
@@ -144,8 +144,8 @@ class CoverageRuleTest(unittest.TestCase):
         self.assertIn("does not run --dg-foo-bar", found[0])
 
     def testOpWithoutTest(self):
-        found = self.problems({"ir/Ops.td": self.OPS, "tests/lit/ir/a.mlir": "// RUN: dg-opt %s\n%0 = dg.add_grad %a\n"})
-        self.assertEqual(found, ["ir/Ops.td:3: no test mentions dg.add; expected one in tests/lit/ir/"])
+        found = self.problems({"ir/dialect/Ops.td": self.OPS, "tests/lit/ir/a.mlir": "// RUN: dg-opt %s\n%0 = dg.add_grad %a\n"})
+        self.assertEqual(found, ["ir/dialect/Ops.td:3: no test mentions dg.add; expected one in tests/lit/ir/"])
 
     def testSourceOutsideTheBuild(self):
         found = self.problems({"tests/unit/a/CMakeLists.txt": "dg_add_test(x ATest.cpp)", "tests/unit/a/ATest.cpp": "",

@@ -2,8 +2,8 @@
 // Proves that an op which cannot be built ends dgc as a bad model does, and that no other fatal error does.
 #include "tools/dgc/FatalErrors.h"
 
-#include "ir/ElementwiseOps.h"
-#include "ir/GraphOps.h"
+#include "ir/ops/elementwise/ElementwiseOps.h"
+#include "ir/ops/structure/GraphOps.h"
 
 #include "llvm/Support/ErrorHandling.h"
 

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pass pipeline of kernels. Each kernel becomes two functions: the body, with one bare noalias pointer for each
+// buffer, without which LLVM could not keep accumulators in registers; and the entry point, which reads the pointers
+// and scalars.
+#include "codegen/cpu/LowerToLlvm.h"
+
+#include "codegen/emit/GemmTiles.h"
+#include "codegen/kernels/Kernels.h"
+#include "runtime/abi/KernelAbi.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/IR/Module.h"
+
+#include <cstddef>
+
+using namespace mlir;
+
+static_assert(offsetof(dg_scalars, lr) == 0 && offsetof(dg_scalars, step) == 8 && offsetof(dg_scalars, seed) == 16,
+              "the entry point reads scalars by these offsets");
+
+namespace dg::codegen {
+
+void registerKernelDialects(DialectRegistry &registry) {
+  registry.insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
+                  memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+}
+
+void loadKernelDialects(MLIRContext &context) {
+  DialectRegistry registry;
+  registerKernelDialects(registry);
+  context.appendDialectRegistry(registry);
+  context.loadAllAvailableDialects();
+}
+
+namespace {
+/// All that is left to the LLVM dialect in one conversion.
+struct LowerKernelsPass : PassWrapper<LowerKernelsPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerKernelsPass)
+  StringRef getName() const override { return "LowerKernelsPass"; }
+
+  void runOnOperation() override {
+    MLIRContext *context = &getContext();
+    {
+      RewritePatternSet patterns(context);
+      populateMathPolynomialApproximationPatterns(patterns);
+      vector::populateVectorMaskOpLoweringPatterns(patterns);
+      if (failed(applyPatternsAndFoldGreedily(getOperation(), std::move(patterns))))
+        return signalPassFailure();
+    }
+    LowerToLLVMOptions options(context);
+    options.useBarePtrCallConv = true;
+    LLVMTypeConverter types(context, options);
+    RewritePatternSet patterns(context);
+    populateVectorToLLVMConversionPatterns(types, patterns);
+    populateVectorToLLVMMatrixConversionPatterns(types, patterns);
+    populateMathToLLVMConversionPatterns(types, patterns);
+    populateFinalizeMemRefToLLVMConversionPatterns(types, patterns);
+    arith::populateArithToLLVMConversionPatterns(types, patterns);
+    cf::populateControlFlowToLLVMConversionPatterns(types, patterns);
+    populateFuncToLLVMConversionPatterns(types, patterns);
+    LLVMConversionTarget conversion(*context);
+    conversion.addLegalOp<ModuleOp>();
+    if (failed(applyFullConversion(getOperation(), conversion, std::move(patterns))))
+      signalPassFailure();
+  }
+};
+} // namespace
+
+/// The entry point of the kernel ABI around a body; the body takes its buffers, lr, step, seed and tile.
+static void addEntryPoint(LLVM::LLVMFuncOp body) {
+  MLIRContext *context = body.getContext();
+  OpBuilder builder(context);
+  Location loc = body.getLoc();
+  std::string symbol = body.getSymName().str();
+  // Kernels that call this one call its body, which takes their buffers as they are.
+  StringAttr bodyName = builder.getStringAttr(symbol + ".body");
+  if (failed(SymbolTable::replaceAllSymbolUses(body, bodyName, body->getParentOp())))
+    llvm::report_fatal_error("a kernel's calls cannot be renamed");
+  body.setSymNameAttr(bodyName);
+  body.setLinkage(LLVM::Linkage::Internal);
+  body.setDsoLocal(true);
+  unsigned numBuffers = body.getNumArguments() - 4;
+  for (unsigned i = 0; i < numBuffers; ++i) {
+    body.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
+    body.setArgAttr(i, LLVM::LLVMDialect::getNoCaptureAttrName(), builder.getUnitAttr());
+    body.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), builder.getI64IntegerAttr(DG_BUFFER_ALIGNMENT));
+  }
+  // Inlined into the entry point the pointers would lose their noalias.
+  body.setPassthroughAttr(builder.getArrayAttr({builder.getStringAttr("noinline"), builder.getStringAttr("nounwind")}));
+
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), {pointer, pointer, builder.getI32Type()});
+  builder.setInsertionPointAfter(body);
+  auto entry = builder.create<LLVM::LLVMFuncOp>(loc, symbol, type);
+  builder.setInsertionPointToStart(entry.addEntryBlock(builder));
+  auto load = [&](Value base, Type loaded, int64_t offset) -> Value {
+    Value at =
+        builder.create<LLVM::GEPOp>(loc, pointer, builder.getI8Type(), base, ArrayRef<LLVM::GEPArg>{int32_t(offset)});
+    return builder.create<LLVM::LoadOp>(loc, loaded, at);
+  };
+  SmallVector<Value> arguments;
+  for (unsigned i = 0; i < numBuffers; ++i)
+    arguments.push_back(load(entry.getArgument(0), pointer, int64_t(i) * 8));
+  auto scalar = [&](unsigned argument, Type loaded, int64_t offset) -> Value {
+    if (body.getArgument(argument).use_empty())
+      return builder.create<LLVM::UndefOp>(loc, loaded);
+    return load(entry.getArgument(1), loaded, offset);
+  };
+  arguments.push_back(scalar(numBuffers, builder.getF32Type(), offsetof(dg_scalars, lr)));
+  arguments.push_back(scalar(numBuffers + 1, builder.getI64Type(), offsetof(dg_scalars, step)));
+  arguments.push_back(scalar(numBuffers + 2, builder.getI64Type(), offsetof(dg_scalars, seed)));
+  arguments.push_back(builder.create<LLVM::ZExtOp>(loc, builder.getI64Type(), entry.getArgument(2)));
+  builder.create<LLVM::CallOp>(loc, body, arguments);
+  builder.create<LLVM::ReturnOp>(loc, ValueRange());
+}
+
+std::unique_ptr<llvm::Module> lowerToLlvm(ModuleOp module, llvm::LLVMContext &context) {
+  PassManager passes(module.getContext());
+  passes.addPass(createCSEPass());
+  passes.addPass(createConvertSCFToCFPass());
+  passes.addPass(std::make_unique<LowerKernelsPass>());
+  passes.addPass(createReconcileUnrealizedCastsPass());
+  if (failed(passes.run(module)))
+    return nullptr;
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  auto addNumber = [&](const Twine &name, IntegerAttr value) {
+    builder.create<LLVM::GlobalOp>(module.getLoc(), builder.getI32Type(), /*isConstant=*/true, LLVM::Linkage::External,
+                                   name.str(), value);
+  };
+  addNumber(DG_ABI_VERSION_SYMBOL, builder.getI32IntegerAttr(DG_ABI_VERSION));
+  SmallVector<LLVM::LLVMFuncOp> bodies;
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (!function.isExternal())
+      bodies.push_back(function);
+  for (LLVM::LLVMFuncOp body : bodies) {
+    if (auto tiles = dyn_cast_or_null<IntegerAttr>(body->removeAttr(tilesName)))
+      addNumber(body.getSymName() + DG_TILES_SUFFIX, tiles);
+    addEntryPoint(body);
+  }
+  std::unique_ptr<llvm::Module> translated = translateModuleToLLVMIR(module, context, "dg kernels");
+  if (translated)
+    defineTileProducts(*translated);
+  return translated;
+}
+
+} // namespace dg::codegen

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// From an LLVM module to machine code: -O3 for the target's processor, position-independent object, shared object by
+// lld.
+#pragma once
+
+#include "codegen/cpu/Target.h"
+
+#include "mlir/Support/LogicalResult.h"
+
+#include <string>
+
+namespace llvm {
+class Module;
+}
+
+namespace dg::codegen {
+
+enum class CodeForm { object, assembly };
+
+/// Runs LLVM's -O3 pipeline for the target.
+mlir::LogicalResult optimize(llvm::Module &module, const Target &target);
+
+/// Machine code as an object file's bytes or as text.
+mlir::FailureOr<std::string> generate(llvm::Module &module, const Target &target, CodeForm form);
+
+/// Links one object file into a shared object, in process. Files it needs stand in a folder of its own in the temporary
+/// directory and are gone when it returns. Not for use by several threads at once (lld keeps its state in globals).
+mlir::FailureOr<std::string> linkShared(llvm::StringRef object, std::string &error);
+
+} // namespace dg::codegen

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention in blocks of tokens (FlashAttention, arXiv 2205.14135): a tile is one head of one batch. It walks the
+// blocks of keys, and for each the blocks of queries that see it, with one block of scores on the stack at a time.
+#include "codegen/emit/Gemm.h"
+#include "codegen/emit/LoopNest.h"
+#include "codegen/kernels/KernelTable.h"
+#include "ir/ops/product/AttentionOps.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace dg::codegen {
+
+namespace {
+using Fold = KernelBuilder::Fold;
+
+/// Some tokens in a row: their number is static, where they start is not.
+struct TokenBlock {
+  Value number, from;
+  int64_t tokens;
+};
+
+/// What forward and backward share: the heads, their blocks, and products of blocks.
+class HeadBlocks {
+public:
+  template <typename Op>
+  HeadBlocks(KernelBuilder &k, Op op)
+      : k(k), scale(op.getScale().convertToDouble()), isCausal(op.getCausal()), width(op.getHeadWidth()) {
+    ArrayRef<int64_t> query = shapeOf(op.getQuery());
+    batch = query[0], tokens = query[1], rowStride = query[2];
+    seen = shapeOf(op.getKey())[1];
+    heads = rowStride / width;
+    queryBlock = std::min<int64_t>(tokens, mostTokens), keyBlock = std::min<int64_t>(seen, mostTokens);
+    scoreStride = llvm::alignTo(keyBlock, k.lanes);
+  }
+
+  /// Sets the tiles and the head of this one.
+  void begin() {
+    k.setTiles(batch * heads);
+    Value b = k.div(k.tile(), heads), head = k.mod(k.tile(), heads);
+    queryOffset = k.add(k.mul(b, tokens * rowStride), k.mul(head, width));
+    keyOffset = k.add(k.mul(b, seen * rowStride), k.mul(head, width));
+    rowOffset = k.add(k.mul(b, tokens * heads), head);
+  }
+
+  /// Where one number for each token and head lies.
+  Value rowPlace(Value token) { return k.add(rowOffset, k.mul(token, heads)); }
+  MatrixRef queryRows(unsigned buffer, const TokenBlock &block) {
+    return {k.buffer(buffer), k.add(queryOffset, k.mul(block.from, rowStride)), rowStride, 1};
+  }
+  MatrixRef keyRows(unsigned buffer, const TokenBlock &block) {
+    return {k.buffer(buffer), k.add(keyOffset, k.mul(block.from, rowStride)), rowStride, 1};
+  }
+  /// A workspace for one block of scores.
+  MatrixRef scores() { return {k.stack(queryBlock * scoreStride), k.index(0), scoreStride, 1}; }
+  /// A workspace for one block of keys, turned.
+  MatrixRef turnedKeys() { return {k.stack(width * scoreStride), k.index(0), scoreStride, 1}; }
+
+  void forEachKeyBlock(llvm::function_ref<void(const TokenBlock &)> body) {
+    forEachBlock(k.index(0), seen, keyBlock, body);
+  }
+  /// The blocks of queries with some token that sees some of the keys.
+  void forEachQueryBlock(const TokenBlock &keys, llvm::function_ref<void(const TokenBlock &)> body) {
+    forEachBlock(isCausal ? keys.number : k.index(0), tokens, queryBlock, body,
+                 /*isLast=*/isCausal && keys.tokens < keyBlock);
+  }
+
+  /// c = a · b, or c += a · b, with a of `m` rows and b, which is not turned, of `n` columns.
+  void multiply(const MatrixRef &a, const MatrixRef &b, const MatrixRef &c, int64_t m, int64_t n, int64_t depth,
+                bool adds) {
+    GemmBlocking blocking = GemmBlocking::whole(k.target, m, n, depth, a, b);
+    blocking.addsToResult = adds;
+    emitGemmBlock(k, blocking, a, b, c, k.index(0), k.index(0));
+  }
+
+  static MatrixRef turned(const MatrixRef &matrix) {
+    return {matrix.buffer, matrix.offset, matrix.columnStride, matrix.rowStride};
+  }
+
+  /// Writes rows × width of `from` to `to` with columns as rows; what pads them to full vectors is 0.
+  void turn(const MatrixRef &from, int64_t rows, const MatrixRef &to) {
+    auto square = [&](Value row, int64_t numRows, Value column, int64_t numColumns) {
+      SmallVector<Value> lines;
+      for (int64_t i = 0; i < k.lanes; ++i) {
+        Value at = k.add(k.add(from.offset, k.mul(k.add(row, i), from.rowStride)), column);
+        lines.push_back(i < numRows ? k.load(from.buffer, at, {k.lanes, numColumns}) : k.splat(0.0, k.lanes));
+      }
+      lines = transposeSquare(k, lines);
+      for (int64_t i = 0; i < numColumns; ++i)
+        k.store(lines[i], to.buffer, k.add(k.add(to.offset, k.mul(k.add(column, i), to.rowStride)), row),
+                {k.lanes, k.lanes});
+    };
+    auto squares = [&](Value row, int64_t numRows) {
+      int64_t rest = width % k.lanes;
+      if (width >= k.lanes)
+        k.loop(0, width - rest, k.lanes, [&](Value column) { square(row, numRows, column, k.lanes); });
+      if (rest)
+        square(row, numRows, k.index(width - rest), rest);
+    };
+    int64_t rest = rows % k.lanes;
+    if (rows >= k.lanes)
+      k.loop(0, rows - rest, k.lanes, [&](Value row) { squares(row, k.lanes); });
+    if (rest)
+      squares(k.index(rows - rest), rest);
+  }
+
+  /// `weight` where the row's token sees the column's, 0 elsewhere.
+  Value maskWeights(Value weight, const TokenBlock &queries, const TokenBlock &keys, Value row, Value column,
+                    Lanes lanes, double other) {
+    if (!isCausal)
+      return weight;
+    // Blocks of queries and keys are cut alike: in the block on the diagonal row r sees the columns up to r.
+    Value last = k.select(k.isEqual(queries.number, keys.number), row, k.index(keys.tokens));
+    return k.select(k.lanesUpTo(last, column, lanes), weight, k.constant(other, weight));
+  }
+
+  void fill(const MatrixRef &matrix, Value rows, double number) {
+    k.loop(k.index(0), rows, 1, [&](Value row) {
+      k.loopVectors(width, [&](Value at, Lanes lanes) {
+        k.store(k.splat(number, lanes.width), matrix.buffer,
+                k.add(k.add(matrix.offset, k.mul(row, matrix.rowStride)), at), lanes);
+      });
+    });
+  }
+
+  /// Rows of a head's width times a number each.
+  void copyRows(const MatrixRef &from, const MatrixRef &to, int64_t rows, llvm::function_ref<Value(Value row)> factor) {
+    k.loop(0, rows, 1, [&](Value row) {
+      Value number = factor ? factor(row) : Value();
+      k.loopVectors(width, [&](Value at, Lanes lanes) {
+        Value x = k.load(from.buffer, k.add(k.add(from.offset, k.mul(row, from.rowStride)), at), lanes);
+        k.store(number ? k.fmul(x, k.splat(number, lanes.width)) : x, to.buffer,
+                k.add(k.add(to.offset, k.mul(row, to.rowStride)), at), lanes);
+      });
+    });
+  }
+
+  /// Rows of a head's width as numbers that are read one at a time: narrower ones are widened into `workspace`.
+  MatrixRef widened(const MatrixRef &rows, int64_t count, const MatrixRef &workspace) {
+    if (isPlain())
+      return rows;
+    copyRows(rows, workspace, count, nullptr);
+    return workspace;
+  }
+  /// Room for the rows of a block of queries, where `widened` needs it.
+  MatrixRef queryWorkspace() { return {isPlain() ? k.buffer(0) : k.stack(queryBlock * width), k.index(0), width, 1}; }
+
+  /// Where sums over all tokens of a head are kept: in the result, if it has the type of sums.
+  MatrixRef sumsOver(unsigned buffer, Value offset, int64_t rows) {
+    if (isPlain())
+      return {k.buffer(buffer), offset, rowStride, 1};
+    return {k.stack(rows * width), k.index(0), width, 1};
+  }
+  static MatrixRef rowsFrom(KernelBuilder &k, const MatrixRef &matrix, Value from) {
+    return {matrix.buffer, k.add(matrix.offset, k.mul(from, matrix.rowStride)), matrix.rowStride, 1};
+  }
+
+  /// Whether operands and results have the type of sums.
+  bool isPlain() { return k.elementOf(k.buffer(0)) == k.real; }
+
+  KernelBuilder &k;
+  const double scale;
+  const bool isCausal;
+  const int64_t width; ///< of a head
+  int64_t batch, tokens, seen, heads, rowStride, queryBlock, keyBlock, scoreStride;
+  Value queryOffset, keyOffset, rowOffset;
+
+private:
+  /// Three blocks of 64 × 64 and two of 64 × head width stay in the second-level cache; the half of a block on the
+  /// diagonal that no row sees is little.
+  static constexpr int64_t mostTokens = 64;
+
+  void forEachBlock(Value first, int64_t total, int64_t block, llvm::function_ref<void(const TokenBlock &)> body,
+                    bool isLast = false) {
+    if (total == 0)
+      return;
+    int64_t full = total / block, rest = total % block;
+    if (full > 0 && !isLast)
+      k.loop(first, k.index(full), 1, [&](Value number) { body({number, k.mul(number, block), block}); });
+    if (rest)
+      body({k.index(full), k.index(full * block), rest});
+  }
+};
+
+/// Weights are relative to the largest score so far; when a larger one comes, what was summed before shrinks.
+LogicalResult emitBlockAttention(KernelBuilder &k, Operation *op) {
+  HeadBlocks head(k, cast<ir::BlockAttentionOp>(op));
+  head.begin();
+  Value logsumexp = k.buffer(4);
+  MatrixRef sums = head.sumsOver(3, head.queryOffset, head.tokens),
+            result = {k.buffer(3), head.queryOffset, head.rowStride, 1};
+  MatrixRef scores = head.scores(), keysTurned = head.turnedKeys(), wideQuery = head.queryWorkspace();
+  // Of each row: the largest score, and the sum of e^(score - largest).
+  Value largest = k.stack(head.tokens), total = k.stack(head.tokens);
+  k.loop(0, head.tokens, 1, [&](Value token) {
+    k.storeScalar(k.number(-1e30), largest, token);
+    k.storeScalar(k.number(0), total, token);
+  });
+  head.fill(sums, k.index(head.tokens), 0);
+
+  head.forEachKeyBlock([&](const TokenBlock &keys) {
+    head.turn(head.keyRows(1, keys), keys.tokens, keysTurned);
+    head.forEachQueryBlock(keys, [&](const TokenBlock &queries) {
+      head.multiply(head.widened(head.queryRows(0, queries), queries.tokens, wideQuery), keysTurned, scores,
+                    queries.tokens, keys.tokens, head.width, false);
+      k.loop(0, queries.tokens, 1, [&](Value row) {
+        Value start = k.mul(row, head.scoreStride), token = k.add(queries.from, row);
+        auto score = [&](Value at, Lanes lanes) {
+          Value x = k.scale(k.load(scores.buffer, k.add(start, at), lanes), head.scale);
+          return head.maskWeights(x, queries, keys, row, at, lanes, -1e30);
+        };
+        Value before = k.loadScalar(largest, token);
+        Value now = k.fmax(before, k.fold(Fold::max, keys.tokens, score));
+        Value sum = k.fold(Fold::sum, keys.tokens, [&](Value at, Lanes lanes) {
+          Value weight = k.exp(k.fsub(score(at, lanes), k.splat(now, lanes.width)));
+          k.store(weight, scores.buffer, k.add(start, at), lanes);
+          return weight;
+        });
+        Value shrunk = k.exp(k.fsub(before, now));
+        k.storeScalar(now, largest, token);
+        k.storeScalar(k.fma(k.loadScalar(total, token), shrunk, sum), total, token);
+        Value place = k.add(sums.offset, k.mul(token, sums.rowStride));
+        k.loopVectors(head.width, [&](Value at, Lanes lanes) {
+          Value x = k.load(sums.buffer, k.add(place, at), lanes);
+          k.store(k.fmul(x, k.splat(shrunk, lanes.width)), sums.buffer, k.add(place, at), lanes);
+        });
+      });
+      head.multiply(scores, head.keyRows(2, keys), HeadBlocks::rowsFrom(k, sums, queries.from), queries.tokens,
+                    head.width, keys.tokens, true);
+    });
+  });
+
+  k.loop(0, head.tokens, 1, [&](Value token) {
+    Value sum = k.loadScalar(total, token);
+    Value logarithm = head.seen ? k.fadd(k.loadScalar(largest, token), k.log(sum))
+                                : k.number(-std::numeric_limits<double>::infinity());
+    k.storeScalar(logarithm, logsumexp, head.rowPlace(token));
+  });
+  head.copyRows(sums, result, head.tokens,
+                [&](Value token) { return head.seen ? k.fdiv(k.number(1), k.loadScalar(total, token)) : k.number(0); });
+  return success();
+}
+
+LogicalResult emitBlockAttentionGrad(KernelBuilder &k, Operation *op) {
+  HeadBlocks head(k, cast<ir::BlockAttentionGradOp>(op));
+  head.begin();
+  Value logsumexp = k.buffer(4), rowSums = k.buffer(5);
+  MatrixRef queryGrad = head.sumsOver(6, head.queryOffset, head.tokens);
+  MatrixRef weights = head.scores(), scoreGrads = head.scores();
+  MatrixRef keysTurned = head.turnedKeys(), valuesTurned = head.turnedKeys();
+  MatrixRef keyGrad = {k.stack(head.keyBlock * head.width), k.index(0), head.width, 1};
+  MatrixRef valueGrad = {k.stack(head.keyBlock * head.width), k.index(0), head.width, 1};
+  MatrixRef wideGrad = head.queryWorkspace(), wideQuery = head.queryWorkspace();
+  head.fill(queryGrad, k.index(head.tokens), 0);
+
+  head.forEachKeyBlock([&](const TokenBlock &keys) {
+    head.turn(head.keyRows(2, keys), keys.tokens, keysTurned);
+    head.turn(head.keyRows(3, keys), keys.tokens, valuesTurned);
+    head.fill(keyGrad, k.index(keys.tokens), 0);
+    head.fill(valueGrad, k.index(keys.tokens), 0);
+    head.forEachQueryBlock(keys, [&](const TokenBlock &queries) {
+      MatrixRef grad = head.widened(head.queryRows(0, queries), queries.tokens, wideGrad),
+                query = head.widened(head.queryRows(1, queries), queries.tokens, wideQuery);
+      head.multiply(query, keysTurned, weights, queries.tokens, keys.tokens, head.width, false);
+      head.multiply(grad, valuesTurned, scoreGrads, queries.tokens, keys.tokens, head.width, false);
+      k.loop(0, queries.tokens, 1, [&](Value row) {
+        Value start = k.mul(row, head.scoreStride), place = head.rowPlace(k.add(queries.from, row));
+        Value logarithm = k.loadScalar(logsumexp, place), sum = k.loadScalar(rowSums, place);
+        k.loopVectors(keys.tokens, [&](Value at, Lanes lanes) {
+          Value score = k.scale(k.load(weights.buffer, k.add(start, at), lanes), head.scale);
+          Value weight = k.exp(k.fsub(score, k.splat(logarithm, lanes.width)));
+          weight = head.maskWeights(weight, queries, keys, row, at, lanes, 0);
+          Value grad = k.fsub(k.load(scoreGrads.buffer, k.add(start, at), lanes), k.splat(sum, lanes.width));
+          k.store(weight, weights.buffer, k.add(start, at), lanes);
+          k.store(k.scale(k.fmul(weight, grad), head.scale), scoreGrads.buffer, k.add(start, at), lanes);
+        });
+      });
+      head.multiply(HeadBlocks::turned(weights), grad, valueGrad, keys.tokens, head.width, queries.tokens, true);
+      head.multiply(HeadBlocks::turned(scoreGrads), query, keyGrad, keys.tokens, head.width, queries.tokens, true);
+      head.multiply(scoreGrads, head.keyRows(2, keys), HeadBlocks::rowsFrom(k, queryGrad, queries.from), queries.tokens,
+                    head.width, keys.tokens, true);
+    });
+    head.copyRows(keyGrad, head.keyRows(7, keys), keys.tokens, nullptr);
+    head.copyRows(valueGrad, head.keyRows(8, keys), keys.tokens, nullptr);
+  });
+  if (queryGrad.buffer != k.buffer(6))
+    head.copyRows(queryGrad, {k.buffer(6), head.queryOffset, head.rowStride, 1}, head.tokens, nullptr);
+  return success();
+}
+} // namespace
+
+void addAttentionKernels(KernelTable &table) {
+  table["dg.block_attention"] = {emitBlockAttention};
+  table["dg.block_attention_grad"] = {emitBlockAttentionGrad};
+}
+
+} // namespace dg::codegen

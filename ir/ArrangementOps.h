@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-// The ops of ArrangementOps.td in C++.
-#pragma once
-
-#include "ir/Dialect.h"
-
-#define GET_OP_CLASSES
-#include "ir/ArrangementOps.h.inc"

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops that look at the order of the elements along one dimension.
+#include "ir/ops/arrangement/OrderOps.h"
+#include "ir/rules/GradientBuilding.h"
+#include "ir/rules/ReductionSupport.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+using namespace mlir;
+
+namespace dg::ir {
+
+using Gradients = FailureOr<SmallVector<Value>>;
+
+/// The axis, counted from the first dimension, of an op that is deduced and verified.
+template <typename Op> static int64_t axisOf(Op op) {
+  return *normalizedAxis(int64_t(op.getAxis()), tensorOf(op->getOperand(0)).getRank());
+}
+
+/// Fails where the input has no such axis; the answer is the axis counted from the first dimension.
+template <typename Op, typename Adaptor>
+static FailureOr<int64_t> checkAxis(std::optional<Location> location, Adaptor op, RankedTensorType input) {
+  std::optional<int64_t> axis = normalizedAxis(int64_t(op.getAxis()), input.getRank());
+  if (!axis)
+    return reject<Op>(location, "works along axis ", int64_t(op.getAxis()), " of ", input, ", expected one from ",
+                      -input.getRank(), " to ", input.getRank() - 1);
+  return *axis;
+}
+
+/// Every dimension but the axis may be cut, in operands and results alike: all have the input's rank.
+static ShardingRule lineRule(Operation *op, int64_t axis) {
+  ShardingRule rule = emptyShardingRule(op);
+  auto input = tensorOf(op->getOperand(0));
+  for (int64_t dim = 0; dim < input.getRank(); ++dim) {
+    if (dim == axis)
+      continue;
+    int32_t factor = rule.addFactor(input.getDimSize(dim));
+    for (auto &operand : rule.operands)
+      operand[dim].push_back(factor);
+    for (auto &result : rule.results)
+      result[dim].push_back(factor);
+  }
+  return rule;
+}
+
+static OpCost costPerElement(Operation *op, double flops) {
+  return {flops * double(tensorOf(op->getOperand(0)).getNumElements()), operandAndResultBytes(op)};
+}
+
+/// NaN counts as larger than all numbers.
+static bool isAbove(double a, double b) { return std::isnan(a) ? !std::isnan(b) : a > b; }
+
+//===- ArgMaxOp and ArgMinOp -------------------------------------------------------------------------------------===//
+
+template <typename Op>
+static LogicalResult inferArg(MLIRContext *context, std::optional<Location> location, typename Op::Adaptor op,
+                              SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  auto input = tensorOf(op.getInput());
+  FailureOr<int64_t> axis = checkAxis<Op>(location, op, input);
+  if (failed(axis))
+    return failure();
+  if (input.getDimSize(*axis) == 0)
+    return reject<Op>(location, "looks along axis ", *axis, " of ", input, ", expected at least one element there");
+  SmallVector<int64_t> shape(input.getShape());
+  if (op.getKeep())
+    shape[*axis] = 1;
+  else
+    shape.erase(shape.begin() + *axis);
+  inferred.push_back(RankedTensorType::get(shape, IntegerType::get(context, 64)));
+  return success();
+}
+
+template <typename Op> static ShardingRule argRule(Op op) {
+  return reductionRule(op, {axisOf(op)}, op.getKeep(), /*isSum=*/false);
+}
+
+template <typename Op, typename Better>
+static void evaluateArg(Op op, const HostTensor &input, HostTensor &result, Better isBetter) {
+  int64_t axis = axisOf(op), stride = lineStride(input.shape, axis), count = input.shape[axis];
+  auto out = result.data.begin();
+  forEachLine(input.shape, axis, [&](int64_t first) {
+    int64_t best = 0;
+    for (int64_t i = 1; i < count; ++i) {
+      double x = input.data[first + i * stride], y = input.data[first + best * stride];
+      if (isBetter(x, y) || (op.getLast() && !isBetter(y, x)))
+        best = i;
+    }
+    *out++ = double(best);
+  });
+}
+static bool isSmaller(double a, double b) { return std::isnan(a) ? !std::isnan(b) : a < b; }
+
+#define DG_ARG(Op, isBetter)                                                                                           \
+  LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,               \
+                                     SmallVectorImpl<Type> &inferred) {                                                \
+    return inferArg<Op>(context, location, op, inferred);                                                              \
+  }                                                                                                                    \
+  ShardingRule Op::getShardingRule() { return argRule(*this); }                                                        \
+  OpCost Op::getCost() { return costPerElement(*this, 1); }                                                            \
+  LogicalResult Op::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) { \
+    evaluateArg(*this, operands[0], results[0], isBetter);                                                             \
+    return success();                                                                                                  \
+  }
+DG_ARG(ArgMaxOp, isAbove)
+DG_ARG(ArgMinOp, isSmaller)
+#undef DG_ARG
+
+//===- CumsumOp --------------------------------------------------------------------------------------------------===//
+
+LogicalResult CumsumOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                         SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  if (failed(checkAxis<CumsumOp>(location, op, tensorOf(op.getInput()))))
+    return failure();
+  inferred.push_back(op.getInput().getType());
+  return success();
+}
+
+/// An element counts in the sums after it; its gradient is the sum of theirs.
+Gradients CumsumOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  return SmallVector<Value>{
+      builder.create<CumsumOp>(getLoc(), grads[0], getAxis(), getExclusive(), !getReverse(), PlaceAttr())};
+}
+
+ShardingRule CumsumOp::getShardingRule() { return lineRule(*this, axisOf(*this)); }
+OpCost CumsumOp::getCost() { return costPerElement(*this, 1); }
+
+LogicalResult CumsumOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                 const RunScalars &) {
+  const HostTensor &input = operands[0];
+  int64_t axis = axisOf(*this), stride = lineStride(input.shape, axis), count = input.shape[axis];
+  forEachLine(input.shape, axis, [&](int64_t first) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t at = first + (getReverse() ? count - 1 - i : i) * stride;
+      double before = sum;
+      sum += input.data[at];
+      results[0].data[at] = getExclusive() ? before : sum;
+    }
+  });
+  return success();
+}
+
+//===- TopKOp, TopKGradOp and SortOp -----------------------------------------------------------------------------===//
+
+LogicalResult TopKOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                       SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 2, inferred))
+    return success();
+  auto input = tensorOf(op.getInput());
+  FailureOr<int64_t> axis = checkAxis<TopKOp>(location, op, input);
+  if (failed(axis))
+    return failure();
+  int64_t k = int64_t(op.getK()), size = input.getDimSize(*axis);
+  if (k < 0 || (!ShapedType::isDynamic(size) && k > size))
+    return reject<TopKOp>(location, "takes ", k, " elements along axis ", *axis, " of ", input, ", expected 0 to ",
+                          size);
+  SmallVector<int64_t> shape(input.getShape());
+  shape[*axis] = k;
+  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
+  inferred.push_back(RankedTensorType::get(shape, IntegerType::get(context, 64)));
+  return success();
+}
+
+Gradients TopKOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  if (!grads[0])
+    return SmallVector<Value>{Value()};
+  int64_t size = tensorOf(getInput()).getDimSize(axisOf(*this));
+  return SmallVector<Value>{builder.create<TopKGradOp>(getLoc(), grads[0], getIndices(), size, getAxis(), PlaceAttr())};
+}
+
+ShardingRule TopKOp::getShardingRule() { return lineRule(*this, axisOf(*this)); }
+OpCost TopKOp::getCost() {
+  return costPerElement(*this, std::log2(1.0 + double(tensorOf(getInput()).getDimSize(axisOf(*this)))));
+}
+
+LogicalResult TopKOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+  const HostTensor &input = operands[0];
+  int64_t axis = axisOf(*this), stride = lineStride(input.shape, axis), k = int64_t(getK());
+  int64_t outStride = lineStride(results[0].shape, axis);
+  SmallVector<int64_t> firsts;
+  if (k == 0)
+    return success();
+  forEachLine(results[0].shape, axis, [&](int64_t first) { firsts.push_back(first); });
+  auto out = firsts.begin();
+  std::vector<int64_t> order(input.shape[axis]);
+  forEachLine(input.shape, axis, [&](int64_t first) {
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      double x = input.data[first + a * stride], y = input.data[first + b * stride];
+      return getSmallest() ? isAbove(y, x) : isAbove(x, y);
+    });
+    for (int64_t i = 0; i < k; ++i) {
+      results[0].data[*out + i * outStride] = input.data[first + order[i] * stride];
+      results[1].data[*out + i * outStride] = double(order[i]);
+    }
+    ++out;
+  });
+  return success();
+}
+
+LogicalResult TopKGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                           SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  auto grad = tensorOf(op.getGrad()), indices = tensorOf(op.getIndices());
+  FailureOr<int64_t> axis = checkAxis<TopKGradOp>(location, op, grad);
+  if (failed(axis))
+    return failure();
+  if (!mayBeEqual(grad.getShape(), indices.getShape()))
+    return reject<TopKGradOp>(location, "has gradients ", grad, " and indices ", indices, ", expected equal shapes");
+  SmallVector<int64_t> shape(grad.getShape());
+  shape[*axis] = int64_t(op.getSize());
+  inferred.push_back(RankedTensorType::get(shape, grad.getElementType()));
+  return success();
+}
+
+ShardingRule TopKGradOp::getShardingRule() { return lineRule(*this, axisOf(*this)); }
+OpCost TopKGradOp::getCost() { return costPerElement(*this, 1); }
+
+LogicalResult TopKGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                   const RunScalars &) {
+  int64_t axis = axisOf(*this), stride = lineStride(operands[0].shape, axis), k = operands[0].shape[axis];
+  int64_t outStride = lineStride(results[0].shape, axis);
+  SmallVector<int64_t> firsts;
+  if (k == 0)
+    return success();
+  forEachLine(results[0].shape, axis, [&](int64_t first) { firsts.push_back(first); });
+  auto out = firsts.begin();
+  forEachLine(operands[0].shape, axis, [&](int64_t first) {
+    for (int64_t i = 0; i < k; ++i)
+      results[0].data[*out + int64_t(operands[1].data[first + i * stride]) * outStride] +=
+          operands[0].data[first + i * stride];
+    ++out;
+  });
+  return success();
+}
+
+LogicalResult SortOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                       SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 2, inferred))
+    return success();
+  auto input = tensorOf(op.getInput());
+  if (failed(checkAxis<SortOp>(location, op, input)))
+    return failure();
+  inferred.push_back(input);
+  inferred.push_back(RankedTensorType::get(input.getShape(), IntegerType::get(context, 64)));
+  return success();
+}
+
+SmallVector<Value> SortOp::decompose(OpBuilder &builder) {
+  int64_t size = tensorOf(getInput()).getDimSize(axisOf(*this));
+  auto sorted = builder.create<TopKOp>(getLoc(), getInput(), size, getAxis(), !getDescending(), PlaceAttr());
+  return {sorted.getValues(), sorted.getIndices()};
+}
+
+LogicalResult SortOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+  const HostTensor &input = operands[0];
+  int64_t axis = axisOf(*this), stride = lineStride(input.shape, axis);
+  std::vector<std::pair<double, int64_t>> line(input.shape[axis]);
+  forEachLine(input.shape, axis, [&](int64_t first) {
+    for (size_t i = 0; i < line.size(); ++i)
+      line[i] = {input.data[first + int64_t(i) * stride], int64_t(i)};
+    std::stable_sort(line.begin(), line.end(), [&](auto &a, auto &b) {
+      return getDescending() ? isAbove(a.first, b.first) : isAbove(b.first, a.first);
+    });
+    for (size_t i = 0; i < line.size(); ++i) {
+      results[0].data[first + int64_t(i) * stride] = line[i].first;
+      results[1].data[first + int64_t(i) * stride] = double(line[i].second);
+    }
+  });
+  return success();
+}
+
+//===- HardmaxOp -------------------------------------------------------------------------------------------------===//
+
+LogicalResult HardmaxOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                          SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  if (failed(checkAxis<HardmaxOp>(location, op, tensorOf(op.getInput()))))
+    return failure();
+  inferred.push_back(op.getInput().getType());
+  return success();
+}
+
+Gradients HardmaxOp::buildGradients(OpBuilder &builder, ValueRange) {
+  return SmallVector<Value>{buildZeros(builder, getLoc(), getInput())};
+}
+ShardingRule HardmaxOp::getShardingRule() { return lineRule(*this, axisOf(*this)); }
+OpCost HardmaxOp::getCost() { return costPerElement(*this, 1); }
+
+LogicalResult HardmaxOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                  const RunScalars &) {
+  const HostTensor &input = operands[0];
+  int64_t axis = axisOf(*this), stride = lineStride(input.shape, axis);
+  forEachLine(input.shape, axis, [&](int64_t first) {
+    int64_t best = 0;
+    for (int64_t i = 1; i < input.shape[axis]; ++i)
+      if (isAbove(input.data[first + i * stride], input.data[first + best * stride]))
+        best = i;
+    results[0].data[first + best * stride] = 1;
+  });
+  return success();
+}
+
+//===- Definitions -----------------------------------------------------------------------------------------------===//
+
+void DGDialect::addOrderOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/ops/arrangement/OrderOps.cpp.inc"
+      >();
+}
+
+} // namespace dg::ir
+
+#define GET_OP_CLASSES
+#include "ir/ops/arrangement/OrderOps.cpp.inc"

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention and the rotation of its queries and keys, as composites that can be cut along the heads: a head is the
+// first factor of a width, and no part mixes heads.
+#include "ir/ops/product/AttentionOps.h"
+#include "ir/dialect/HostTensorAccess.h"
+#include "ir/ops/arrangement/MovementOps.h"
+#include "ir/ops/arrangement/ShapeOps.h"
+#include "ir/ops/elementwise/ElementwiseOps.h"
+#include "ir/ops/elementwise/LogicOps.h"
+#include "ir/ops/product/ContractionOps.h"
+#include "ir/ops/reduction/NormalizationOps.h"
+#include "ir/rules/GradientBuilding.h"
+#include "ir/rules/TypeInference.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+
+namespace dg::ir {
+
+/// What is added to the score of a token that may not be seen: its weight is 0, and a sum of two is still a number.
+static double forbiddenScore(Type element) { return element.isF16() ? -65504 : -1e38; }
+
+//===- AttentionOp -----------------------------------------------------------------------------------------------===//
+
+/// A width that is known is a multiple of the heads.
+static bool divides(int64_t heads, int64_t width) {
+  return heads >= 1 && (ShapedType::isDynamic(width) || width % heads == 0);
+}
+
+LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                            SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  auto query = tensorOf(op.getQuery()), key = tensorOf(op.getKey()), value = tensorOf(op.getValue());
+  int64_t heads = op.getHeads(), kvHeads = op.getKvHeads().value_or(heads);
+  bool fits = query.getRank() == 3 && key.getRank() == 3 && value.getRank() == 3 &&
+              mayBeEqual(key.getShape().drop_back(), value.getShape().drop_back()) &&
+              mayBeEqual(query.getDimSize(0), key.getDimSize(0)) && query.getElementType() == key.getElementType() &&
+              query.getElementType() == value.getElementType() &&
+              (kvHeads != heads || mayBeEqual(query.getDimSize(2), key.getDimSize(2)));
+  if (!fits)
+    return reject<AttentionOp>(location, "has query ", query, ", key ", key, " and value ", value,
+                               ", expected [batch, tokens, width] with equal batch and width, key and value alike");
+  if (!isa<FloatType>(query.getElementType()))
+    return reject<AttentionOp>(location, "has query ", query, ", expected floats (dg.cast makes them)");
+  bool isSquare = mayBeEqual(query.getDimSize(1), key.getDimSize(1));
+  if (op.getCausal() && !op.getOffset() && !isSquare)
+    return reject<AttentionOp>(location, "is causal with ", query.getDimSize(1), " tokens of query and ",
+                               key.getDimSize(1), " of key, expected equally many, or an offset");
+  if (!divides(heads, query.getDimSize(2)))
+    return reject<AttentionOp>(location, "cuts a width of ", query.getDimSize(2), " into ", heads,
+                               " heads, expected a number that divides the width");
+  bool isGrouped =
+      divides(kvHeads, heads) && divides(kvHeads, key.getDimSize(2)) && divides(kvHeads, value.getDimSize(2)) &&
+      (query.isDynamicDim(2) || key.isDynamicDim(2) || query.getDimSize(2) / heads == key.getDimSize(2) / kvHeads);
+  if (!isGrouped)
+    return reject<AttentionOp>(location, "has ", heads, " heads of query ", query, " and ", kvHeads, " of key ", key,
+                               " and value ", value,
+                               ", expected heads of one width, in groups of equal size for each head of the key");
+  if (op.getMask()) {
+    auto mask = tensorOf(op.getMask());
+    SmallVector<int64_t> scores{query.getDimSize(0), heads, query.getDimSize(1), key.getDimSize(1)};
+    auto joined = mask.getRank() <= 4 ? broadcastShapes(scores, mask.getShape()) : std::nullopt;
+    if (!joined || !mayBeEqual(*joined, scores) ||
+        (mask.getElementType() != query.getElementType() && !mask.getElementType().isInteger(1)))
+      return reject<AttentionOp>(location, "has mask ", mask,
+                                 ", expected booleans or the query's element type, and a shape that broadcasts to ",
+                                 RankedTensorType::get(scores, query.getElementType()));
+  }
+  if (!op.getCausal() && (op.getOffset() || op.getWindow()))
+    return reject<AttentionOp>(location, "has an offset or a window without `causal`, expected both or neither");
+  if (op.getWindow() && *op.getWindow() < 1)
+    return reject<AttentionOp>(location, "has a window of ", *op.getWindow(), ", expected at least one token");
+  SmallVector<int64_t> shape(query.getShape());
+  shape[2] = value.isDynamicDim(2) ? ShapedType::kDynamic : value.getDimSize(2) / kvHeads * heads;
+  inferred.push_back(RankedTensorType::get(shape, query.getElementType()));
+  return success();
+}
+
+/// Whether no token after its own is seen and every one before it.
+static bool isPlainCausal(AttentionOp op) {
+  return op.getCausal() && tensorOf(op.getQuery()).getDimSize(1) == tensorOf(op.getKey()).getDimSize(1) &&
+         op.getOffset().value_or(0) == 0 && !op.getWindow();
+}
+
+static double scaleOf(AttentionOp op) {
+  int64_t headWidth = tensorOf(op.getQuery()).getDimSize(2) / int64_t(op.getHeads());
+  return op.getScale() ? op.getScale()->convertToDouble() : 1 / std::sqrt(double(headWidth));
+}
+
+SmallVector<Value> AttentionOp::decompose(OpBuilder &builder) {
+  int64_t heads = getHeads(), headWidth = tensorOf(getQuery()).getDimSize(2) / heads,
+          valueWidth = tensorOf(getValue()).getDimSize(2) / int64_t(getKvHeads().value_or(heads));
+  bool isCausal = isPlainCausal(*this);
+  if (getMask() || isCausal != getCausal() || int64_t(getKvHeads().value_or(heads)) != heads ||
+      headWidth != valueWidth || headWidth == 0)
+    return decomposeWithScores(builder);
+  return {builder
+              .create<BlockAttentionOp>(getLoc(), getQuery(), getKey(), getValue(), headWidth, APFloat(scaleOf(*this)),
+                                        isCausal, PlaceAttr())
+              .getResult()};
+}
+
+/// Heads of one key share their queries' rows: [batch, kv_heads, group · tokens, head width].
+SmallVector<Value> AttentionOp::decomposeWithScores(OpBuilder &builder) {
+  Location loc = getLoc();
+  int64_t heads = getHeads(), kvHeads = getKvHeads().value_or(heads), group = heads / kvHeads;
+  int64_t batch = tensorOf(getQuery()).getDimSize(0), tokens = tensorOf(getQuery()).getDimSize(1),
+          seen = tensorOf(getKey()).getDimSize(1), headWidth = tensorOf(getQuery()).getDimSize(2) / heads,
+          valueWidth = tensorOf(getValue()).getDimSize(2) / kvHeads;
+  double scale = scaleOf(*this);
+  // The softmax masks what lies above the diagonal by itself.
+  bool isCausalSoftmax = isPlainCausal(*this);
+  const int64_t headsFirst[] = {0, 2, 1, 3}; // its own inverse
+  auto splitHeads = [&](Value value, int64_t count, int64_t width) -> Value {
+    auto type = tensorOf(value);
+    Value split = buildReshape(builder, loc, value, {type.getDimSize(0), type.getDimSize(1), count, width});
+    return builder.create<TransposeOp>(loc, split, headsFirst, PlaceAttr());
+  };
+  Value query = splitHeads(getQuery(), heads, headWidth), key = splitHeads(getKey(), kvHeads, headWidth),
+        value = splitHeads(getValue(), kvHeads, valueWidth);
+  query = buildReshape(builder, loc, query, {batch, kvHeads, group * tokens, headWidth});
+  Value scores =
+      builder.create<MatmulOp>(loc, query, key, /*transpose_lhs=*/false, /*transpose_rhs=*/true, PlaceAttr());
+  scores = buildReshape(builder, loc, scores, {batch, heads, tokens, seen});
+
+  SmallVector<Value> masks;
+  if (Value mask = getMask()) {
+    if (tensorOf(mask).getElementType().isInteger(1)) {
+      auto number = RankedTensorType::get({}, tensorOf(scores).getElementType());
+      mask = builder.create<SelectOp>(loc, mask, buildFilled(builder, loc, number, 0),
+                                      buildFilled(builder, loc, number, forbiddenScore(number.getElementType())),
+                                      PlaceAttr());
+    }
+    masks.push_back(mask);
+  }
+  if (getCausal() && !isCausalSoftmax) {
+    auto type = RankedTensorType::get({tokens, seen}, tensorOf(scores).getElementType());
+    Value forbidden = buildFilled(builder, loc, type, forbiddenScore(type.getElementType()));
+    int64_t offset = getOffset().value_or(0);
+    masks.push_back(builder.create<TriluOp>(loc, forbidden, /*upper=*/true, offset + 1, PlaceAttr()));
+    if (getWindow())
+      masks.push_back(
+          builder.create<TriluOp>(loc, forbidden, /*upper=*/false, offset - int64_t(*getWindow()), PlaceAttr()));
+  }
+  if (!masks.empty()) {
+    scores = buildScale(builder, loc, scores, scale);
+    scale = 1;
+  }
+  for (Value mask : masks)
+    scores = builder.create<AddOp>(loc, scores, mask, PlaceAttr());
+  Value weights = builder.create<SoftmaxOp>(loc, scores, APFloat(scale), isCausalSoftmax, PlaceAttr());
+  weights = buildReshape(builder, loc, weights, {batch, kvHeads, group * tokens, seen});
+  Value mixed = builder.create<MatmulOp>(loc, weights, value, false, false, PlaceAttr());
+  mixed = buildReshape(builder, loc, mixed, {batch, heads, tokens, valueWidth});
+  Value joined = builder.create<TransposeOp>(loc, mixed, headsFirst, PlaceAttr());
+  return {buildReshape(builder, loc, joined, tensorOf(getResult()).getShape())};
+}
+
+LogicalResult AttentionOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                    const RunScalars &) {
+  const HostTensor &query = operands[0], &key = operands[1], &value = operands[2];
+  int64_t batch = query.shape[0], tokens = query.shape[1], numKeys = key.shape[1];
+  int64_t heads = getHeads(), kvHeads = getKvHeads().value_or(heads), group = heads / kvHeads;
+  int64_t width = query.shape[2] / heads, valueWidth = value.shape[2] / kvHeads, offset = getOffset().value_or(0);
+  double scale = getScale() ? getScale()->convertToDouble() : 1 / std::sqrt(double(width));
+  SmallVector<int64_t> maskStrides;
+  if (operands.size() > 3)
+    maskStrides = broadcastStrides(operands[3].shape, {batch, heads, tokens, numKeys});
+  auto maskAt = [&](int64_t b, int64_t head, int64_t token, int64_t seen) {
+    bool isSeen =
+        !getCausal() || (seen <= token + offset && (!getWindow() || seen > token + offset - int64_t(*getWindow())));
+    if (!isSeen)
+      return forbiddenScore(tensorOf(getQuery()).getElementType());
+    if (maskStrides.empty())
+      return 0.0;
+    double mask =
+        operands[3].data[b * maskStrides[0] + head * maskStrides[1] + token * maskStrides[2] + seen * maskStrides[3]];
+    bool isBoolean = tensorOf(getMask()).getElementType().isInteger(1);
+    return !isBoolean ? mask : mask != 0 ? 0.0 : forbiddenScore(tensorOf(getQuery()).getElementType());
+  };
+  std::vector<double> weights(numKeys);
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t head = 0; head < heads; ++head)
+      for (int64_t token = 0; token < tokens; ++token) {
+        int64_t at = (b * tokens + token) * heads + head;
+        auto keyAt = [&](int64_t seen) { return (b * numKeys + seen) * kvHeads + head / group; };
+        double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+        for (int64_t seen = 0; seen < numKeys; ++seen) {
+          weights[seen] = maskAt(b, head, token, seen);
+          for (int64_t i = 0; i < width; ++i)
+            weights[seen] += scale * query.data[at * width + i] * key.data[keyAt(seen) * width + i];
+          largest = std::max(largest, weights[seen]);
+        }
+        for (int64_t seen = 0; seen < numKeys; ++seen)
+          sum += weights[seen] = std::exp(weights[seen] - largest);
+        for (int64_t seen = 0; seen < numKeys; ++seen)
+          for (int64_t i = 0; i < valueWidth; ++i)
+            results[0].data[at * valueWidth + i] += weights[seen] / sum * value.data[keyAt(seen) * valueWidth + i];
+      }
+  return success();
+}
+
+//===- RotaryOp --------------------------------------------------------------------------------------------------===//
+
+LogicalResult RotaryOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                         SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  auto input = tensorOf(op.getInput()), cos = tensorOf(op.getCos()), sin = tensorOf(op.getSin());
+  int64_t heads = op.getHeads();
+  if (input.getRank() != 3 || input.isDynamicDim(2) || !divides(heads, input.getDimSize(2)))
+    return reject<RotaryOp>(location, "cuts ", input, " into ", heads,
+                            " heads, expected [batch, tokens, width] with a number that divides the width");
+  bool fits = mayBeEqual(cos.getShape(), sin.getShape()) && cos.getElementType() == input.getElementType() &&
+              sin.getElementType() == input.getElementType() && (cos.getRank() == 2 || cos.getRank() == 3) &&
+              mayBeEqual(cos.getShape().drop_back(), input.getShape().slice(3 - cos.getRank(), cos.getRank() - 1)) &&
+              2 * cos.getShape().back() <= input.getDimSize(2) / heads;
+  if (!fits)
+    return reject<RotaryOp>(location, "turns ", input, " with ", heads, " heads by cosines ", cos, " and sines ", sin,
+                            ", expected [tokens, pairs] or [batch, tokens, pairs] of at most half the head's width");
+  if (!isa<FloatType>(input.getElementType()))
+    return reject<RotaryOp>(location, "has input ", input, ", expected floats (dg.cast makes them)");
+  inferred.push_back(input);
+  return success();
+}
+
+SmallVector<Value> RotaryOp::decompose(OpBuilder &builder) {
+  Location loc = getLoc();
+  auto input = tensorOf(getInput()), angles = tensorOf(getCos());
+  int64_t batch = input.getDimSize(0), tokens = input.getDimSize(1), heads = getHeads(),
+          width = input.getDimSize(2) / heads, pairs = angles.getShape().back();
+  Value x = buildReshape(builder, loc, getInput(), {batch, tokens, heads, width});
+  auto slice = [&](Value value, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes) -> Value {
+    return builder.create<SliceOp>(loc, value, starts, sizes, DenseI64ArrayAttr(), PlaceAttr());
+  };
+  Value turned = 2 * pairs == width ? x : slice(x, {0, 0, 0, 0}, {batch, tokens, heads, 2 * pairs});
+  // Both members of each pair, as [batch, tokens, heads, pairs, 1] or [batch, tokens, heads, pairs].
+  SmallVector<int64_t> member{batch, tokens, heads, pairs}, angle(angles.getShape().drop_back());
+  angle.append({1, pairs});
+  SmallVector<int64_t> second{0, 0, 0, pairs};
+  if (getInterleaved()) {
+    turned = buildReshape(builder, loc, turned, {batch, tokens, heads, pairs, 2});
+    member.push_back(1);
+    angle.push_back(1);
+    second = {0, 0, 0, 0, 1};
+  }
+  Value a = slice(turned, SmallVector<int64_t>(member.size(), 0), member), b = slice(turned, second, member);
+  Value cos = buildReshape(builder, loc, getCos(), angle), sin = buildReshape(builder, loc, getSin(), angle);
+  auto times = [&](Value lhs, Value rhs) -> Value { return builder.create<MulOp>(loc, lhs, rhs, PlaceAttr()); };
+  Value first = builder.create<SubOp>(loc, times(a, cos), times(b, sin), PlaceAttr());
+  Value other = builder.create<AddOp>(loc, times(b, cos), times(a, sin), PlaceAttr());
+  Value result = builder.create<ConcatOp>(loc, ValueRange{first, other}, member.size() - 1, PlaceAttr());
+  result = buildReshape(builder, loc, result, {batch, tokens, heads, 2 * pairs});
+  if (2 * pairs < width) {
+    Value rest = slice(x, {0, 0, 0, 2 * pairs}, {batch, tokens, heads, width - 2 * pairs});
+    result = builder.create<ConcatOp>(loc, ValueRange{result, rest}, 3, PlaceAttr());
+  }
+  return {buildReshape(builder, loc, result, input.getShape())};
+}
+
+LogicalResult RotaryOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                 const RunScalars &) {
+  int64_t tokens = operands[0].shape[1], heads = getHeads(), width = operands[0].shape[2] / heads,
+          pairs = operands[1].shape.back(), numAngles = operands[1].numElements();
+  results[0].data = operands[0].data;
+  for (int64_t row = 0; row < operands[0].shape[0] * tokens; ++row)
+    for (int64_t head = 0; head < heads; ++head)
+      for (int64_t pair = 0; pair < pairs; ++pair) {
+        int64_t start = (row * heads + head) * width;
+        int64_t first = start + (getInterleaved() ? 2 * pair : pair), second = first + (getInterleaved() ? 1 : pairs);
+        double cos = operands[1].data[(row * pairs + pair) % numAngles],
+               sin = operands[2].data[(row * pairs + pair) % numAngles];
+        results[0].data[first] = operands[0].data[first] * cos - operands[0].data[second] * sin;
+        results[0].data[second] = operands[0].data[second] * cos + operands[0].data[first] * sin;
+      }
+  return success();
+}
+
+//===- Definitions -----------------------------------------------------------------------------------------------===//
+
+void DGDialect::addAttentionOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/ops/product/AttentionOps.cpp.inc"
+      >();
+}
+
+} // namespace dg::ir
+
+#define GET_OP_CLASSES
+#include "ir/ops/product/AttentionOps.cpp.inc"

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions over one to three dimensions with groups and dilation, their gradients, which are convolutions too, and
+// the transpose, which is one of the gradients. What conv2d can do becomes conv2d.
+#include "ir/dialect/ElementTypes.h"
+#include "ir/dialect/HostTensorAccess.h"
+#include "ir/ops/arrangement/ShapeOps.h"
+#include "ir/ops/elementwise/ElementwiseOps.h"
+#include "ir/ops/product/ConvolutionOps.h"
+#include "ir/rules/GradientBuilding.h"
+#include "ir/rules/ImageRules.h"
+#include "ir/rules/Windows.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace dg::ir {
+
+using Gradients = FailureOr<SmallVector<Value>>;
+
+//===- Convolutions of any windows -------------------------------------------------------------------------------===//
+
+/// What the three forms of a convolution share. `size` and `kernel` are the sizes of places and taps, without batch and
+/// channels.
+template <typename Op> static Windows windowsOf(Op op, ArrayRef<int64_t> kernel) {
+  SmallVector<int64_t> strides(op.getStrides());
+  if (strides.empty())
+    strides.assign(kernel.size(), 1);
+  return Windows(kernel, strides, op.getPadding(), op.getDilation());
+}
+static Windows windowsOf(ConvOp op) { return windowsOf(op, tensorOf(op.getWeight()).getShape().drop_front(2)); }
+static Windows windowsOf(ConvInputGradOp op) {
+  return windowsOf(op, tensorOf(op.getWeight()).getShape().drop_front(2));
+}
+static Windows windowsOf(ConvWeightGradOp op) { return windowsOf(op, op.getKernelSize()); }
+
+/// The channels of all groups, which divide `others`, the channels at the other end of the weight; nothing where they
+/// do not, or where the product cannot be counted.
+static std::optional<int64_t> channelsOf(int64_t perGroup, int64_t groups, int64_t others) {
+  int64_t channels = perGroup;
+  if (groups < 1 || (!ShapedType::isDynamic(others) && others % groups != 0) ||
+      (!ShapedType::isDynamic(perGroup) && llvm::MulOverflow(perGroup, groups, channels)))
+    return std::nullopt;
+  return channels;
+}
+
+/// Checks [n, c, …], [o, c / groups, …] and the window, and gives the type [n, o, …].
+template <typename Op, typename Adaptor>
+static FailureOr<RankedTensorType> inferConv(std::optional<Location> location, Adaptor op, RankedTensorType input,
+                                             RankedTensorType weight) {
+  int64_t groups = op.getGroups();
+  bool isGood = input.getRank() >= 3 && input.getRank() <= 5 && weight.getRank() == input.getRank() &&
+                input.getElementType() == weight.getElementType() && !isBool(input.getElementType());
+  std::optional<int64_t> channels =
+      isGood ? channelsOf(weight.getDimSize(1), groups, weight.getDimSize(0)) : std::nullopt;
+  if (!channels || !mayBeEqual(input.getDimSize(1), *channels))
+    return reject<Op>(
+        location, "has input ", input, ", weight ", weight, " and ", groups,
+        " groups, expected [n, c, …] with one to three dimensions of places and [o, c / groups, …] of one "
+        "element type, floats or integers, with groups that divide o");
+  ArrayRef<int64_t> kernel = weight.getShape().drop_front(2);
+  SmallVector<int64_t> strides(op.getStrides());
+  if (strides.empty())
+    strides.assign(kernel.size(), 1);
+  std::string error = findWindowError(kernel, strides, op.getPadding(), op.getDilation());
+  if (!error.empty())
+    return reject<Op>(location, error);
+  Windows windows = windowsOf(op, kernel);
+  SmallVector<int64_t> shape{input.getDimSize(0), weight.getDimSize(0)};
+  for (size_t dim = 0; dim < windows.rank(); ++dim) {
+    shape.push_back(windows.outputSize(dim, input.getDimSize(2 + dim)));
+    if (shape.back() == 0)
+      return reject<Op>(location, "has a kernel over ", windows.extent(dim), " of the padded ",
+                        input.getDimSize(2 + dim) + windows.before[dim] + windows.after[dim], " elements of input ",
+                        input, ", expected a kernel that fits");
+  }
+  return RankedTensorType::get(shape, input.getElementType());
+}
+
+template <typename Op>
+static LogicalResult checkBias(std::optional<Location> location, Value bias, int64_t outputs, RankedTensorType input) {
+  if (!bias)
+    return success();
+  if (tensorOf(bias).getRank() != 1 || !mayBeEqual(tensorOf(bias).getDimSize(0), outputs))
+    return reject<Op>(location, "has bias ", bias.getType(), ", expected one of ", outputs, " elements");
+  if (tensorOf(bias).getElementType() != input.getElementType())
+    return reject<Op>(location, "has bias ", bias.getType(), " and input ", input, ", expected one element type");
+  return success();
+}
+
+/// A bias is one number for each channel of [n, o, …].
+static Value addBias(OpBuilder &builder, Location loc, Value result, Value bias) {
+  SmallVector<int64_t> shape(tensorOf(result).getRank() - 1, 1);
+  shape[0] = tensorOf(bias).getDimSize(0);
+  return builder.create<AddOp>(loc, result, buildReshape(builder, loc, bias, shape), PlaceAttr());
+}
+
+/// True where conv2d and its gradients can do it, with a dimension of 1 in front of a single one.
+template <typename Op> static bool isConv2d(Op op) {
+  Windows windows = windowsOf(op);
+  return windows.rank() <= 2 && windows.isSymmetric() && !windows.isDilated() && op.getGroups() == 1;
+}
+
+/// [n, c, l] as [n, c, 1, l]; [n, c, h, w] as it is.
+static Value asImages(OpBuilder &builder, Location loc, Value value) {
+  ArrayRef<int64_t> shape = tensorOf(value).getShape();
+  if (shape.size() == 4)
+    return value;
+  return buildReshape(builder, loc, value, {shape[0], shape[1], 1, shape[2]});
+}
+static SmallVector<int64_t> asImageSizes(ArrayRef<int64_t> sizes, int64_t first) {
+  SmallVector<int64_t> two(sizes);
+  if (two.size() == 1)
+    two.insert(two.begin(), first);
+  return two;
+}
+
+/// The factors of a convolution. With groups their number is one, major in all channels; else outputs and channels are.
+static ShardingRule groupedRule(Operation *op, int64_t groups, ArrayRef<StringRef> operands, StringRef result) {
+  if (groups == 1)
+    return imageRule(op, operands, result, op->getNumOperands() > 2 ? "no" : "noc");
+  ShardingRule rule = emptyShardingRule(op);
+  int32_t group = rule.addFactor(groups);
+  std::optional<int32_t> batch;
+  // In the weight [o, c / groups] only the outputs know their group.
+  auto place = [&](StringRef layout, RankedTensorType type, auto &dims) {
+    if (layout.starts_with("n")) {
+      if (!batch)
+        batch = rule.addFactor(type.getDimSize(0));
+      dims[0].push_back(*batch);
+      dims[1].push_back(group);
+    } else {
+      dims[0].push_back(group);
+    }
+  };
+  for (auto [index, layout] : llvm::enumerate(operands))
+    place(layout, tensorOf(op->getOperand(index)), rule.operands[index]);
+  place(result, tensorOf(op->getResult(0)), rule.results[0]);
+  return rule;
+}
+
+/// Calls `visit(input, weight, output)` with the places of the three elements of each tap that is not in the padding.
+template <typename Visit>
+static void forEachConvTap(const Windows &windows, int64_t groups, ArrayRef<int64_t> input, ArrayRef<int64_t> weight,
+                           ArrayRef<int64_t> output, Visit visit) {
+  auto places = [](ArrayRef<int64_t> shape) {
+    int64_t count = 1;
+    for (int64_t size : shape.drop_front(2))
+      count *= size;
+    return count;
+  };
+  int64_t channels = weight[1], outputs = weight[0] / groups;
+  for (int64_t n = 0; n < output[0]; ++n)
+    for (int64_t o = 0; o < output[1]; ++o)
+      for (int64_t c = 0; c < channels; ++c)
+        forEachTap(windows, input.drop_front(2), output.drop_front(2), [&](int64_t out, int64_t in, int64_t tap) {
+          visit((n * input[1] + o / outputs * channels + c) * places(input) + in,
+                (o * channels + c) * windows.numTaps() + tap, (n * output[1] + o) * places(output) + out);
+        });
+}
+
+//===- ConvOp ----------------------------------------------------------------------------------------------------===//
+
+LogicalResult ConvOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                       SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  auto type = inferConv<ConvOp>(location, op, tensorOf(op.getInput()), tensorOf(op.getWeight()));
+  if (failed(type) || failed(checkBias<ConvOp>(location, op.getBias(), type->getDimSize(1), tensorOf(op.getInput()))))
+    return failure();
+  inferred.push_back(*type);
+  return success();
+}
+
+Gradients ConvOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  ArrayRef<int64_t> input = tensorOf(getInput()).getShape(), weight = tensorOf(getWeight()).getShape();
+  SmallVector<Value> result{
+      builder.create<ConvInputGradOp>(getLoc(), grads[0], getWeight(), input.drop_front(2), getStrides(), getPadding(),
+                                      getDilation(), getGroups(), PlaceAttr()),
+      builder.create<ConvWeightGradOp>(getLoc(), grads[0], getInput(), weight.drop_front(2), getStrides(), getPadding(),
+                                       getDilation(), getGroups(), PlaceAttr())};
+  SmallVector<int64_t> allButChannels{0};
+  llvm::append_range(allButChannels, llvm::seq<int64_t>(2, int64_t(input.size())));
+  if (getBias())
+    result.push_back(builder.create<ReduceSumOp>(getLoc(), grads[0], allButChannels, /*keep=*/false, PlaceAttr()));
+  return result;
+}
+
+SmallVector<Value> ConvOp::decompose(OpBuilder &builder) {
+  if (getBias()) {
+    Value product = builder.create<ConvOp>(getLoc(), getInput(), getWeight(), Value(), getStrides(), getPadding(),
+                                           getDilation(), getGroups(), PlaceAttr());
+    return {addBias(builder, getLoc(), product, getBias())};
+  }
+  if (!isConv2d(*this))
+    return {};
+  Windows windows = windowsOf(*this);
+  Value result = builder.create<Conv2dOp>(
+      getLoc(), asImages(builder, getLoc(), getInput()), asImages(builder, getLoc(), getWeight()), Value(),
+      asImageSizes(windows.strides, 1), asImageSizes(windows.before, 0), PlaceAttr());
+  return {buildReshape(builder, getLoc(), result, tensorOf(getResult()).getShape())};
+}
+
+ShardingRule ConvOp::getShardingRule() {
+  SmallVector<StringRef> operands{"nc", "oc"};
+  if (getBias())
+    operands.push_back("o");
+  return groupedRule(*this, getGroups(), operands, "no");
+}
+void ConvOp::localize(TypeRange) {
+  setGroups(tensorOf(getInput()).getDimSize(1) / tensorOf(getWeight()).getDimSize(1));
+}
+OpCost ConvOp::getCost() { return tapCost(*this, tensorOf(getResult()), tensorOf(getWeight())); }
+
+LogicalResult ConvOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+  HostTensor &output = results[0];
+  forEachConvTap(windowsOf(*this), getGroups(), operands[0].shape, operands[1].shape, output.shape,
+                 [&](int64_t x, int64_t w, int64_t y) { output.data[y] += operands[0].data[x] * operands[1].data[w]; });
+  size_t images = size_t(output.shape[0] * output.shape[1]), places = images ? output.data.size() / images : 1;
+  if (operands.size() > 2)
+    for (size_t i = 0; i < output.data.size(); ++i)
+      output.data[i] += operands[2].data[i / places % operands[2].data.size()];
+  return success();
+}
+
+//===- ConvInputGradOp -------------------------------------------------------------------------------------------===//
+
+LogicalResult ConvInputGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                                SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  auto grad = tensorOf(op.getGrad()), weight = tensorOf(op.getWeight());
+  std::optional<int64_t> channels;
+  if (weight.getRank() >= 3)
+    channels = channelsOf(weight.getDimSize(1), int64_t(op.getGroups()), weight.getDimSize(0));
+  if (grad.getRank() != weight.getRank() || int64_t(op.getInputSize().size()) != grad.getRank() - 2 || !channels)
+    return reject<ConvInputGradOp>(location, "has gradient ", grad, ", weight ", weight, " and input_size ",
+                                   op.getInputSizeAttr(),
+                                   ", expected as many sizes as there are dimensions of places, and groups that divide "
+                                   "the weight's outputs");
+  SmallVector<int64_t> shape{grad.getDimSize(0), *channels};
+  llvm::append_range(shape, op.getInputSize());
+  auto input = RankedTensorType::get(shape, grad.getElementType());
+  auto expected = inferConv<ConvInputGradOp>(location, op, input, weight);
+  if (failed(expected))
+    return failure();
+  if (!mayBeEqual(expected->getShape(), grad.getShape()))
+    return reject<ConvInputGradOp>(location, "has gradient ", grad, ", expected ", *expected, " for the input ", input);
+  inferred.push_back(input);
+  return success();
+}
+
+Gradients ConvInputGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  ArrayRef<int64_t> kernel = tensorOf(getWeight()).getShape().drop_front(2);
+  return SmallVector<Value>{builder.create<ConvOp>(getLoc(), grads[0], getWeight(), Value(), getStrides(), getPadding(),
+                                                   getDilation(), getGroups(), PlaceAttr()),
+                            builder.create<ConvWeightGradOp>(getLoc(), getGrad(), grads[0], kernel, getStrides(),
+                                                             getPadding(), getDilation(), getGroups(), PlaceAttr())};
+}
+
+SmallVector<Value> ConvInputGradOp::decompose(OpBuilder &builder) {
+  if (!isConv2d(*this))
+    return {};
+  Windows windows = windowsOf(*this);
+  Value result = builder.create<Conv2dInputGradOp>(
+      getLoc(), asImages(builder, getLoc(), getGrad()), asImages(builder, getLoc(), getWeight()),
+      asImageSizes(getInputSize(), 1), asImageSizes(windows.strides, 1), asImageSizes(windows.before, 0), PlaceAttr());
+  return {buildReshape(builder, getLoc(), result, tensorOf(getResult()).getShape())};
+}
+
+ShardingRule ConvInputGradOp::getShardingRule() { return groupedRule(*this, getGroups(), {"no", "oc"}, "nc"); }
+void ConvInputGradOp::localize(TypeRange resultTypes) {
+  setGroups(cast<RankedTensorType>(resultTypes[0]).getDimSize(1) / tensorOf(getWeight()).getDimSize(1));
+}
+OpCost ConvInputGradOp::getCost() { return tapCost(*this, tensorOf(getGrad()), tensorOf(getWeight())); }
+
+LogicalResult ConvInputGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                        const RunScalars &) {
+  forEachConvTap(
+      windowsOf(*this), getGroups(), results[0].shape, operands[1].shape, operands[0].shape,
+      [&](int64_t x, int64_t w, int64_t y) { results[0].data[x] += operands[0].data[y] * operands[1].data[w]; });
+  return success();
+}
+
+//===- ConvWeightGradOp ------------------------------------------------------------------------------------------===//
+
+LogicalResult ConvWeightGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                                 SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  auto grad = tensorOf(op.getGrad()), input = tensorOf(op.getInput());
+  int64_t groups = op.getGroups();
+  if (grad.getRank() != input.getRank() || grad.getRank() < 3 ||
+      int64_t(op.getKernelSize().size()) != grad.getRank() - 2 || groups < 1)
+    return reject<ConvWeightGradOp>(location, "has gradient ", grad, ", input ", input, " and kernel_size ",
+                                    op.getKernelSizeAttr(),
+                                    ", expected as many sizes as there are dimensions of places");
+  SmallVector<int64_t> shape{grad.getDimSize(1),
+                             input.isDynamicDim(1) ? ShapedType::kDynamic : input.getDimSize(1) / groups};
+  llvm::append_range(shape, op.getKernelSize());
+  auto weight = RankedTensorType::get(shape, grad.getElementType());
+  auto expected = inferConv<ConvWeightGradOp>(location, op, input, weight);
+  if (failed(expected))
+    return failure();
+  if (!mayBeEqual(expected->getShape(), grad.getShape()))
+    return reject<ConvWeightGradOp>(location, "has gradient ", grad, ", expected ", *expected, " for the input ",
+                                    input);
+  inferred.push_back(weight);
+  return success();
+}
+
+Gradients ConvWeightGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  ArrayRef<int64_t> size = tensorOf(getInput()).getShape().drop_front(2);
+  return SmallVector<Value>{builder.create<ConvOp>(getLoc(), getInput(), grads[0], Value(), getStrides(), getPadding(),
+                                                   getDilation(), getGroups(), PlaceAttr()),
+                            builder.create<ConvInputGradOp>(getLoc(), getGrad(), grads[0], size, getStrides(),
+                                                            getPadding(), getDilation(), getGroups(), PlaceAttr())};
+}
+
+SmallVector<Value> ConvWeightGradOp::decompose(OpBuilder &builder) {
+  if (!isConv2d(*this))
+    return {};
+  Windows windows = windowsOf(*this);
+  Value result = builder.create<Conv2dWeightGradOp>(
+      getLoc(), asImages(builder, getLoc(), getGrad()), asImages(builder, getLoc(), getInput()),
+      asImageSizes(getKernelSize(), 1), asImageSizes(windows.strides, 1), asImageSizes(windows.before, 0), PlaceAttr());
+  return {buildReshape(builder, getLoc(), result, tensorOf(getResult()).getShape())};
+}
+
+ShardingRule ConvWeightGradOp::getShardingRule() { return groupedRule(*this, getGroups(), {"no", "nc"}, "oc"); }
+void ConvWeightGradOp::localize(TypeRange resultTypes) {
+  setGroups(tensorOf(getInput()).getDimSize(1) / cast<RankedTensorType>(resultTypes[0]).getDimSize(1));
+}
+OpCost ConvWeightGradOp::getCost() { return tapCost(*this, tensorOf(getGrad()), tensorOf(getResult())); }
+
+LogicalResult ConvWeightGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                         const RunScalars &) {
+  forEachConvTap(
+      windowsOf(*this), getGroups(), operands[1].shape, results[0].shape, operands[0].shape,
+      [&](int64_t x, int64_t w, int64_t y) { results[0].data[w] += operands[0].data[y] * operands[1].data[x]; });
+  return success();
+}
+
+//===- ConvTransposeOp -------------------------------------------------------------------------------------------===//
+
+LogicalResult ConvTransposeOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                                SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  auto input = tensorOf(op.getInput()), weight = tensorOf(op.getWeight());
+  int64_t groups = op.getGroups();
+  bool isGood = input.getRank() >= 3 && input.getRank() <= 5 && weight.getRank() == input.getRank() &&
+                input.getElementType() == weight.getElementType() && !isBool(input.getElementType()) &&
+                mayBeEqual(input.getDimSize(1), weight.getDimSize(0));
+  std::optional<int64_t> outputs =
+      isGood ? channelsOf(weight.getDimSize(1), groups, weight.getDimSize(0)) : std::nullopt;
+  if (!outputs)
+    return reject<ConvTransposeOp>(
+        location, "has input ", input, ", weight ", weight, " and ", groups,
+        " groups, expected [n, c, …] with one to three dimensions of places and "
+        "[c, o / groups, …] of one element type, floats or integers, with groups that divide c");
+  ArrayRef<int64_t> kernel = weight.getShape().drop_front(2), extra = op.getOutputPadding();
+  SmallVector<int64_t> strides(op.getStrides());
+  if (strides.empty())
+    strides.assign(kernel.size(), 1);
+  std::string error = findWindowError(kernel, strides, op.getPadding(), op.getDilation());
+  if (!error.empty())
+    return reject<ConvTransposeOp>(location, error);
+  Windows windows = windowsOf(op, kernel);
+  if (failed(checkBias<ConvTransposeOp>(location, op.getBias(), *outputs, input)))
+    return failure();
+  SmallVector<int64_t> shape{input.getDimSize(0), *outputs};
+  for (size_t dim = 0; dim < windows.rank(); ++dim) {
+    int64_t more = extra.empty() ? 0 : extra.size() == windows.rank() ? extra[dim] : -1;
+    if (more < 0 || more >= std::max(windows.strides[dim], windows.dilation[dim]))
+      return reject<ConvTransposeOp>(location, "has output_padding ", op.getOutputPaddingAttr(), ", expected ",
+                                     windows.rank(), " sizes of 0 or more, each below its stride or dilation");
+    int64_t size = input.getDimSize(2 + dim);
+    if (!ShapedType::isDynamic(size)) {
+      int64_t taken = windows.before[dim] + windows.after[dim] - windows.extent(dim) - more;
+      size = llvm::MulOverflow(size - 1, windows.strides[dim], size) ? 0 : size - taken;
+      if (size < 1)
+        return reject<ConvTransposeOp>(
+            location, "has ", size, " elements left of its result at dimension ", 2 + dim,
+            ", expected at least one, and as many as can be counted: less padding or stride");
+    }
+    shape.push_back(size);
+  }
+  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
+  return success();
+}
+
+SmallVector<Value> ConvTransposeOp::decompose(OpBuilder &builder) {
+  Value result =
+      builder.create<ConvInputGradOp>(getLoc(), getInput(), getWeight(), tensorOf(getResult()).getShape().drop_front(2),
+                                      getStrides(), getPadding(), getDilation(), getGroups(), PlaceAttr());
+  return {getBias() ? addBias(builder, getLoc(), result, getBias()) : result};
+}
+
+LogicalResult ConvTransposeOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                        const RunScalars &) {
+  HostTensor &output = results[0];
+  Windows windows = windowsOf(*this, tensorOf(getWeight()).getShape().drop_front(2));
+  forEachConvTap(windows, getGroups(), output.shape, operands[1].shape, operands[0].shape,
+                 [&](int64_t y, int64_t w, int64_t x) { output.data[y] += operands[0].data[x] * operands[1].data[w]; });
+  size_t images = size_t(output.shape[0] * output.shape[1]), places = images ? output.data.size() / images : 1;
+  if (operands.size() > 2)
+    for (size_t i = 0; i < output.data.size(); ++i)
+      output.data[i] += operands[2].data[i / places % operands[2].data.size()];
+  return success();
+}
+
+} // namespace dg::ir

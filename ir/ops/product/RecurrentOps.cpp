@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recurrent layers as ONNX defines them. Products with the input are taken for all steps at once; what depends on the
+// state is a dg.scan, one for each direction.
+#include "ir/ops/product/RecurrentOps.h"
+#include "ir/dialect/HostTensorAccess.h"
+#include "ir/ops/arrangement/MovementOps.h"
+#include "ir/ops/arrangement/ShapeOps.h"
+#include "ir/ops/elementwise/ElementwiseOps.h"
+#include "ir/ops/elementwise/LogicOps.h"
+#include "ir/ops/elementwise/MathOps.h"
+#include "ir/ops/product/ContractionOps.h"
+#include "ir/ops/structure/ControlOps.h"
+#include "ir/rules/GradientBuilding.h"
+#include "ir/rules/TypeInference.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace dg::ir {
+
+//===- What all share --------------------------------------------------------------------------------------------===//
+
+namespace {
+/// What tells the three layers apart.
+struct Cell {
+  int64_t numGates;
+  ArrayRef<StringRef> extras;      ///< names that `extra` may have
+  ArrayRef<StringRef> activations; ///< of one direction, unless given
+};
+const StringRef rnnExtras[] = {"bias", "lengths", "initial_h"}, rnnActivations[] = {"tanh"},
+                lstmExtras[] = {"bias", "lengths", "initial_h", "initial_c", "peephole"},
+                lstmActivations[] = {"sigmoid", "tanh", "tanh"}, gruActivations[] = {"sigmoid", "tanh"};
+template <typename Op> const Cell cellOf = {};
+template <> const Cell cellOf<RnnOp> = {1, rnnExtras, rnnActivations};
+template <> const Cell cellOf<LstmOp> = {4, lstmExtras, lstmActivations};
+template <> const Cell cellOf<GruOp> = {3, rnnExtras, gruActivations};
+
+/// The sizes of a layer.
+struct Sizes {
+  int64_t time, batch, in, hidden, directions;
+};
+} // namespace
+
+template <typename Op> static StringRef extraAt(Op op, size_t index) {
+  return cast<StringAttr>((*op.getExtra())[index]).getValue();
+}
+
+/// The operand of this name, or null.
+template <typename Op> static Value extraOf(Op op, StringRef name) {
+  for (size_t i = 0; i < op.getExtras().size(); ++i)
+    if (extraAt(op, i) == name)
+      return op.getExtras()[i];
+  return {};
+}
+
+template <typename Op> static StringRef activationOf(Op op, int64_t direction, size_t index) {
+  auto given = op.getActivations();
+  size_t perDirection = cellOf<Op>.activations.size();
+  if (!given)
+    return cellOf<Op>.activations[index];
+  size_t at = given->size() > perDirection ? size_t(direction) * perDirection + index : index;
+  return cast<StringAttr>((*given)[at]).getValue();
+}
+
+template <typename Op, typename Adaptor>
+static LogicalResult inferRecurrent(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                    unsigned numResults, SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), numResults, inferred))
+    return success();
+  const Cell &cell = cellOf<Op>;
+  auto input = tensorOf(op.getInput()), weight = tensorOf(op.getWeight()), recurrent = tensorOf(op.getRecurrent());
+  StringRef direction = op.getDirection();
+  if (!llvm::is_contained({"forward", "reverse", "bidirectional"}, direction))
+    return reject<Op>(location, "has direction \"", direction, "\", expected forward, reverse or bidirectional");
+  int64_t directions = direction == "bidirectional" ? 2 : 1;
+  int64_t hidden = recurrent.getRank() == 3 ? recurrent.getDimSize(2) : -1;
+  bool fits = input.getRank() == 3 && !input.isDynamicDim(0) && hidden > 0 && weight.hasStaticShape() &&
+              weight.getShape() == ArrayRef<int64_t>({directions, cell.numGates * hidden, input.getDimSize(2)}) &&
+              recurrent.getShape() == ArrayRef<int64_t>({directions, cell.numGates * hidden, hidden}) &&
+              isa<FloatType>(input.getElementType()) && weight.getElementType() == input.getElementType() &&
+              recurrent.getElementType() == input.getElementType();
+  if (!fits)
+    return reject<Op>(location, "has input ", input, ", weight ", weight, " and recurrent ", recurrent,
+                      ", expected [time, batch, in], [", directions, ", ", cell.numGates, " · hidden, in] and [",
+                      directions, ", ", cell.numGates, " · hidden, hidden] of one floating-point type");
+  size_t numNamed = op.getExtra() ? op.getExtra()->size() : 0;
+  if (numNamed != op.getExtras().size())
+    return reject<Op>(location, "names ", numNamed, " extra operands and has ", op.getExtras().size(),
+                      ", expected as many");
+  int64_t batch = input.getDimSize(1);
+  for (auto [i, operand] : llvm::enumerate(op.getExtras())) {
+    StringRef name = cast<StringAttr>((*op.getExtra())[i]).getValue();
+    if (!llvm::is_contained(cell.extras, name))
+      return reject<Op>(location, "has an extra operand \"", name,
+                        "\", expected one of: ", llvm::join(cell.extras, ", "));
+    SmallVector<int64_t> shape{directions, batch, hidden};
+    if (name == "bias")
+      shape = {directions, 2 * cell.numGates * hidden};
+    if (name == "peephole")
+      shape = {directions, 3 * hidden};
+    if (name == "lengths")
+      shape = {batch};
+    auto type = tensorOf(operand);
+    bool isRight =
+        name == "lengths" ? isa<IntegerType>(type.getElementType()) : type.getElementType() == input.getElementType();
+    if (!isRight || !mayBeEqual(type.getShape(), shape))
+      return reject<Op>(location, "has ", name, " ", type, ", expected ",
+                        RankedTensorType::get(shape, name == "lengths" ? Type(IntegerType::get(context, 64))
+                                                                       : input.getElementType()));
+  }
+  if (auto given = op.getActivations()) {
+    size_t expected = cell.activations.size();
+    bool isRight = given->size() == expected || given->size() == expected * size_t(directions);
+    for (Attribute name : *given)
+      isRight &= llvm::is_contained({"tanh", "sigmoid", "relu"}, cast<StringAttr>(name).getValue());
+    if (!isRight)
+      return reject<Op>(location, "has activations ", op.getActivationsAttr(), ", expected ", expected,
+                        " of tanh, sigmoid and relu, or as many for each direction");
+  }
+  inferred.push_back(RankedTensorType::get({input.getDimSize(0), directions, batch, hidden}, input.getElementType()));
+  for (unsigned i = 1; i < numResults; ++i)
+    inferred.push_back(RankedTensorType::get({directions, batch, hidden}, input.getElementType()));
+  return success();
+}
+
+template <typename Op> static Sizes sizesOf(Op op) {
+  auto input = tensorOf(op.getInput()), recurrent = tensorOf(op.getRecurrent());
+  return {input.getDimSize(0), input.getDimSize(1), input.getDimSize(2), recurrent.getDimSize(2),
+          recurrent.getDimSize(0)};
+}
+
+template <typename Op> static bool isReverse(Op op, int64_t direction) {
+  return op.getDirection() == "reverse" || direction == 1;
+}
+
+//===- Parts -----------------------------------------------------------------------------------------------------===//
+
+namespace {
+/// Short names for the ops of a cell.
+struct Parts {
+  OpBuilder &builder;
+  Location loc;
+
+  Value add(Value a, Value b) const { return builder.create<AddOp>(loc, a, b, PlaceAttr()); }
+  Value sub(Value a, Value b) const { return builder.create<SubOp>(loc, a, b, PlaceAttr()); }
+  Value mul(Value a, Value b) const { return builder.create<MulOp>(loc, a, b, PlaceAttr()); }
+  /// a · bᵀ.
+  Value product(Value a, Value b) const {
+    return builder.create<MatmulOp>(loc, a, b, /*transpose_lhs=*/false, /*transpose_rhs=*/true, PlaceAttr());
+  }
+  /// Entries [start, start + size) of a dimension.
+  Value slice(Value value, int64_t dim, int64_t start, int64_t size) const {
+    auto type = tensorOf(value);
+    SmallVector<int64_t> starts(type.getRank(), 0), sizes(type.getShape());
+    starts[dim] = start;
+    sizes[dim] = size;
+    return builder.create<SliceOp>(loc, value, starts, sizes, DenseI64ArrayAttr(), PlaceAttr());
+  }
+  /// Entry `index` of dimension 0, without the dimension.
+  Value entry(Value value, int64_t index) const {
+    return buildReshape(builder, loc, slice(value, 0, index, 1), tensorOf(value).getShape().drop_front());
+  }
+  Value join(ArrayRef<Value> values, int64_t dim) const {
+    return values.size() == 1 ? values[0] : Value(builder.create<ConcatOp>(loc, values, dim, PlaceAttr()));
+  }
+  Value oneMinus(Value value) const { return sub(buildFilled(builder, loc, tensorOf(value), 1), value); }
+  Value activate(StringRef name, Value value, std::optional<APFloat> clip) const {
+    if (clip)
+      value = builder.create<ClipOp>(loc, value, builder.getF64FloatAttr(-clip->convertToDouble()),
+                                     builder.getF64FloatAttr(clip->convertToDouble()), PlaceAttr());
+    if (name == "sigmoid")
+      return builder.create<SigmoidOp>(loc, value, PlaceAttr());
+    if (name == "relu")
+      return builder.create<ReluOp>(loc, value, PlaceAttr());
+    return builder.create<TanhOp>(loc, value, PlaceAttr());
+  }
+};
+} // namespace
+
+/// 1 while a sequence lasts, then 0: [time, batch, 1].
+template <typename Op> static Value buildLasting(const Parts &parts, Op op, Value lengths, const Sizes &sizes) {
+  auto type = tensorOf(lengths);
+  auto steps = RankedTensorType::get({sizes.time, 1}, type.getElementType());
+  Value time =
+      parts.builder.create<IotaOp>(parts.loc, steps, parts.builder.getI64IntegerAttr(0), TypeAttr::get(steps),
+                                   parts.builder.getF64FloatAttr(0), parts.builder.getF64FloatAttr(1), PlaceAttr());
+  Value isLasting = parts.builder.create<CompareOp>(parts.loc, time, lengths, "lt", PlaceAttr());
+  Value number =
+      parts.builder.create<CastOp>(parts.loc, isLasting, tensorOf(op.getInput()).getElementType(), PlaceAttr());
+  return buildReshape(parts.builder, parts.loc, number, {sizes.time, sizes.batch, 1});
+}
+
+/// One direction: `step` makes the next states from the sum of products with the input [batch, gates · hidden], the
+/// states, and the recurrent weights [gates · hidden, hidden]; the first state is what the layer gives. `whole` are
+/// more values that the step sees, after the weights.
+template <typename Op>
+static FailureOr<SmallVector<Value>>
+buildDirection(OpBuilder &builder, Op op, int64_t direction, Value projected, ArrayRef<Value> states,
+               ArrayRef<Value> whole, Value lasting,
+               llvm::function_ref<SmallVector<Value>(const Parts &, Value, ValueRange states, ValueRange whole)> step) {
+  SmallVector<Value> scanned{projected};
+  if (lasting)
+    scanned.push_back(lasting);
+  auto scan = buildScan(builder, op.getLoc(), states, scanned, whole, /*numSums=*/0, isReverse(op, direction),
+                        [&](OpBuilder &inner, ValueRange arguments) -> FailureOr<SmallVector<Value>> {
+                          Parts parts{inner, op.getLoc()};
+                          ValueRange before = arguments.take_front(states.size()),
+                                     seen = arguments.drop_front(states.size() + scanned.size());
+                          SmallVector<Value> next = step(parts, arguments[states.size()], before, seen);
+                          Value given = next[0];
+                          if (lasting) {
+                            Value isOn = arguments[states.size() + 1];
+                            given = parts.mul(given, isOn);
+                            for (size_t i = 0; i < next.size(); ++i)
+                              next[i] = parts.add(before[i], parts.mul(parts.sub(next[i], before[i]), isOn));
+                          }
+                          next.push_back(given);
+                          return next;
+                        });
+  if (failed(scan))
+    return failure();
+  return SmallVector<Value>((*scan)->getResults());
+}
+
+/// All directions, side by side. `numStates` is 1, or 2 with a cell.
+template <typename Op>
+static SmallVector<Value> buildLayer(
+    OpBuilder &builder, Op op, unsigned numStates, bool joinsBiases,
+    llvm::function_ref<SmallVector<Value>(const Parts &, int64_t direction, Value, ValueRange, ValueRange)> step) {
+  Parts parts{builder, op.getLoc()};
+  Sizes sizes = sizesOf(op);
+  int64_t width = cellOf<Op>.numGates * sizes.hidden;
+  Type element = tensorOf(op.getInput()).getElementType();
+  Value rows = buildReshape(builder, op.getLoc(), op.getInput(), {sizes.time * sizes.batch, sizes.in});
+  Value lengths = extraOf(op, "lengths"), lasting;
+  if (lengths)
+    lasting = buildLasting(parts, op, lengths, sizes);
+  SmallVector<SmallVector<Value>> results(numStates + 1);
+  for (int64_t direction = 0; direction < sizes.directions; ++direction) {
+    Value projected = parts.product(rows, parts.entry(op.getWeight(), direction));
+    SmallVector<Value> whole{parts.entry(op.getRecurrent(), direction)};
+    if (Value bias = extraOf(op, "bias")) {
+      Value both = parts.entry(bias, direction), own = parts.slice(both, 0, 0, width),
+            recurrent = parts.slice(both, 0, width, width);
+      projected = parts.add(projected, joinsBiases ? parts.add(own, recurrent) : own);
+      if (!joinsBiases)
+        whole.push_back(recurrent);
+    }
+    if (Value peephole = extraOf(op, "peephole"))
+      whole.push_back(parts.entry(peephole, direction));
+    projected = buildReshape(builder, op.getLoc(), projected, {sizes.time, sizes.batch, width});
+    SmallVector<Value> states;
+    for (unsigned i = 0; i < numStates; ++i) {
+      Value first = extraOf(op, i == 0 ? "initial_h" : "initial_c");
+      states.push_back(
+          first ? parts.entry(first, direction)
+                : buildFilled(builder, op.getLoc(), RankedTensorType::get({sizes.batch, sizes.hidden}, element), 0));
+    }
+    auto made = buildDirection(builder, op, direction, projected, states, whole, lasting,
+                               [&](const Parts &inner, Value x, ValueRange before, ValueRange seen) {
+                                 return step(inner, direction, x, before, seen);
+                               });
+    if (failed(made))
+      return {};
+    // The scan gives the last states, then all.
+    for (unsigned i = 0; i < numStates; ++i)
+      results[1 + i].push_back(buildReshape(builder, op.getLoc(), (*made)[i], {1, sizes.batch, sizes.hidden}));
+    results[0].push_back(buildReshape(builder, op.getLoc(), made->back(), {sizes.time, 1, sizes.batch, sizes.hidden}));
+  }
+  SmallVector<Value> joined{parts.join(results[0], 1)};
+  for (unsigned i = 0; i < numStates; ++i)
+    joined.push_back(parts.join(results[1 + i], 0));
+  return joined;
+}
+
+//===- Evaluation ------------------------------------------------------------------------------------------------===//
+
+namespace {
+/// One direction of a layer in the reference evaluation.
+struct Reference {
+  Sizes sizes;
+  int64_t direction, numGates;
+  const HostTensor *input, *weight, *recurrent, *bias, *peephole;
+  std::optional<APFloat> clip;
+
+  /// x · Wᵀ of a gate's unit, with its bias.
+  double ofInput(int64_t time, int64_t batch, int64_t gate, int64_t unit) const {
+    int64_t row = direction * numGates * sizes.hidden + gate * sizes.hidden + unit;
+    double sum = bias ? bias->data[direction * 2 * numGates * sizes.hidden + gate * sizes.hidden + unit] : 0;
+    for (int64_t i = 0; i < sizes.in; ++i)
+      sum += input->data[(time * sizes.batch + batch) * sizes.in + i] * weight->data[row * sizes.in + i];
+    return sum;
+  }
+  /// h · Rᵀ of a gate's unit, with its bias.
+  double ofState(ArrayRef<double> state, int64_t gate, int64_t unit) const {
+    int64_t row = direction * numGates * sizes.hidden + gate * sizes.hidden + unit;
+    double sum = bias ? bias->data[(direction * 2 + 1) * numGates * sizes.hidden + gate * sizes.hidden + unit] : 0;
+    for (int64_t i = 0; i < sizes.hidden; ++i)
+      sum += state[i] * recurrent->data[row * sizes.hidden + i];
+    return sum;
+  }
+  double peepholeOf(int64_t gate, int64_t unit) const {
+    return peephole ? peephole->data[(direction * 3 + gate) * sizes.hidden + unit] : 0;
+  }
+  double activate(StringRef name, double x) const {
+    if (clip)
+      x = std::clamp(x, -clip->convertToDouble(), clip->convertToDouble());
+    return name == "sigmoid" ? 1 / (1 + std::exp(-x)) : name == "relu" ? std::max(x, 0.0) : std::tanh(x);
+  }
+};
+} // namespace
+
+/// Runs `step(reference, time, batch, states)`, which replaces the states of one sequence, over time.
+template <typename Op, typename Step>
+static LogicalResult evaluateLayer(Op op, ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                   unsigned numStates, Step step) {
+  Sizes sizes = sizesOf(op);
+  auto extra = [&](StringRef name) -> const HostTensor * {
+    for (size_t i = 0; i < op.getExtras().size(); ++i)
+      if (extraAt(op, i) == name)
+        return &operands[3 + i];
+    return nullptr;
+  };
+  const HostTensor *lengths = extra("lengths");
+  for (int64_t direction = 0; direction < sizes.directions; ++direction) {
+    Reference reference{sizes,        direction,     cellOf<Op>.numGates, &operands[0], &operands[1],
+                        &operands[2], extra("bias"), extra("peephole"),   op.getClip()};
+    for (int64_t batch = 0; batch < sizes.batch; ++batch) {
+      SmallVector<std::vector<double>> states;
+      for (unsigned i = 0; i < numStates; ++i) {
+        states.emplace_back(sizes.hidden, 0.0);
+        if (const HostTensor *first = extra(i == 0 ? "initial_h" : "initial_c"))
+          std::copy_n(first->data.begin() + (direction * sizes.batch + batch) * sizes.hidden, sizes.hidden,
+                      states[i].begin());
+      }
+      for (int64_t i = 0; i < sizes.time; ++i) {
+        int64_t time = isReverse(op, direction) ? sizes.time - 1 - i : i;
+        if (lengths && double(time) >= lengths->data[batch])
+          continue;
+        step(reference, time, batch, states);
+        std::copy(states[0].begin(), states[0].end(),
+                  results[0].data.begin() +
+                      ((time * sizes.directions + direction) * sizes.batch + batch) * sizes.hidden);
+      }
+      for (unsigned i = 0; i < numStates; ++i)
+        std::copy(states[i].begin(), states[i].end(),
+                  results[1 + i].data.begin() + (direction * sizes.batch + batch) * sizes.hidden);
+    }
+  }
+  return success();
+}
+
+//===- RnnOp -----------------------------------------------------------------------------------------------------===//
+
+LogicalResult RnnOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                      SmallVectorImpl<Type> &inferred) {
+  return inferRecurrent<RnnOp>(context, location, op, 2, inferred);
+}
+
+SmallVector<Value> RnnOp::decompose(OpBuilder &builder) {
+  return buildLayer(builder, *this, 1, /*joinsBiases=*/true,
+                    [&](const Parts &parts, int64_t direction, Value x, ValueRange before, ValueRange whole) {
+                      Value sum = parts.add(x, parts.product(before[0], whole[0]));
+                      return SmallVector<Value>{parts.activate(activationOf(*this, direction, 0), sum, getClip())};
+                    });
+}
+
+LogicalResult RnnOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+  return evaluateLayer(
+      *this, operands, results, 1, [&](const Reference &cell, int64_t time, int64_t batch, auto &states) {
+        std::vector<double> before = states[0];
+        for (int64_t unit = 0; unit < cell.sizes.hidden; ++unit)
+          states[0][unit] = cell.activate(activationOf(*this, cell.direction, 0),
+                                          cell.ofInput(time, batch, 0, unit) + cell.ofState(before, 0, unit));
+      });
+}
+
+//===- LstmOp ----------------------------------------------------------------------------------------------------===//
+
+LogicalResult LstmOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                       SmallVectorImpl<Type> &inferred) {
+  return inferRecurrent<LstmOp>(context, location, op, 3, inferred);
+}
+
+SmallVector<Value> LstmOp::decompose(OpBuilder &builder) {
+  int64_t hidden = sizesOf(*this).hidden;
+  bool hasPeephole = bool(extraOf(*this, "peephole"));
+  return buildLayer(builder, *this, 2, /*joinsBiases=*/true,
+                    [&](const Parts &parts, int64_t direction, Value x, ValueRange before, ValueRange whole) {
+                      Value sums = parts.add(x, parts.product(before[0], whole[0])), cell = before[1];
+                      enum Gate { input, output, forget, candidate };
+                      auto gate = [&](Gate which, Value seen) {
+                        Value sum = parts.slice(sums, 1, which * hidden, hidden);
+                        if (hasPeephole && seen)
+                          sum = parts.add(sum, parts.mul(seen, parts.slice(whole[1], 0, which * hidden, hidden)));
+                        return parts.activate(activationOf(*this, direction, which == candidate ? 1 : 0), sum,
+                                              getClip());
+                      };
+                      Value in = gate(input, cell), kept = getInputForget() ? parts.oneMinus(in) : gate(forget, cell);
+                      Value next = parts.add(parts.mul(kept, cell), parts.mul(in, gate(candidate, {})));
+                      // ONNX clips what every activation gets, the cell's too.
+                      Value shown = parts.activate(activationOf(*this, direction, 2), next, getClip());
+                      return SmallVector<Value>{parts.mul(gate(output, next), shown), next};
+                    });
+}
+
+LogicalResult LstmOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+  return evaluateLayer(
+      *this, operands, results, 2, [&](const Reference &cell, int64_t time, int64_t batch, auto &states) {
+        std::vector<double> before = states[0], memory = states[1];
+        for (int64_t unit = 0; unit < cell.sizes.hidden; ++unit) {
+          auto gate = [&](int64_t which, double seen, size_t activation) {
+            double sum = cell.ofInput(time, batch, which, unit) + cell.ofState(before, which, unit);
+            if (which < 3)
+              sum += seen * cell.peepholeOf(which, unit);
+            return cell.activate(activationOf(*this, cell.direction, activation), sum);
+          };
+          double in = gate(0, memory[unit], 0), kept = getInputForget() ? 1 - in : gate(2, memory[unit], 0);
+          double next = kept * memory[unit] + in * gate(3, 0, 1);
+          states[1][unit] = next;
+          states[0][unit] = gate(1, next, 0) * cell.activate(activationOf(*this, cell.direction, 2), next);
+        }
+      });
+}
+
+//===- GruOp -----------------------------------------------------------------------------------------------------===//
+
+LogicalResult GruOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                      SmallVectorImpl<Type> &inferred) {
+  return inferRecurrent<GruOp>(context, location, op, 2, inferred);
+}
+
+SmallVector<Value> GruOp::decompose(OpBuilder &builder) {
+  int64_t hidden = sizesOf(*this).hidden;
+  bool hasOwnBias = getLinearBeforeReset() && extraOf(*this, "bias");
+  return buildLayer(
+      builder, *this, 1, /*joinsBiases=*/!hasOwnBias,
+      [&](const Parts &parts, int64_t direction, Value x, ValueRange before, ValueRange whole) {
+        Value state = before[0];
+        // Entries [first, first + count) of the gates: products with a state, with their own bias.
+        auto product = [&](Value from, int64_t first, int64_t count) {
+          Value sum = parts.product(from, parts.slice(whole[0], 0, first * hidden, count * hidden));
+          return hasOwnBias ? parts.add(sum, parts.slice(whole[1], 0, first * hidden, count * hidden)) : sum;
+        };
+        Value sums = parts.add(parts.slice(x, 1, 0, 2 * hidden), product(state, 0, 2));
+        StringRef ofGates = activationOf(*this, direction, 0);
+        Value update = parts.activate(ofGates, parts.slice(sums, 1, 0, hidden), getClip());
+        Value reset = parts.activate(ofGates, parts.slice(sums, 1, hidden, hidden), getClip());
+        Value own =
+            getLinearBeforeReset() ? parts.mul(reset, product(state, 2, 1)) : product(parts.mul(reset, state), 2, 1);
+        Value candidate = parts.activate(activationOf(*this, direction, 1),
+                                         parts.add(parts.slice(x, 1, 2 * hidden, hidden), own), getClip());
+        return SmallVector<Value>{parts.add(candidate, parts.mul(update, parts.sub(state, candidate)))};
+      });
+}
+
+LogicalResult GruOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+  return evaluateLayer(
+      *this, operands, results, 1, [&](const Reference &cell, int64_t time, int64_t batch, auto &states) {
+        std::vector<double> before = states[0], weighed = states[0];
+        SmallVector<double> update, reset;
+        for (int64_t unit = 0; unit < cell.sizes.hidden; ++unit) {
+          for (auto [gate, into] : {std::pair(0, &update), std::pair(1, &reset)})
+            into->push_back(cell.activate(activationOf(*this, cell.direction, 0),
+                                          cell.ofInput(time, batch, gate, unit) + cell.ofState(before, gate, unit)));
+          weighed[unit] = reset[unit] * before[unit];
+        }
+        for (int64_t unit = 0; unit < cell.sizes.hidden; ++unit) {
+          double own =
+              getLinearBeforeReset() ? reset[unit] * cell.ofState(before, 2, unit) : cell.ofState(weighed, 2, unit);
+          double candidate =
+              cell.activate(activationOf(*this, cell.direction, 1), cell.ofInput(time, batch, 2, unit) + own);
+          states[0][unit] = (1 - update[unit]) * candidate + update[unit] * before[unit];
+        }
+      });
+}
+
+//===- Definitions -----------------------------------------------------------------------------------------------===//
+
+void DGDialect::addRecurrentOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/ops/product/RecurrentOps.cpp.inc"
+      >();
+}
+
+} // namespace dg::ir
+
+#define GET_OP_CLASSES
+#include "ir/ops/product/RecurrentOps.cpp.inc"

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the split phase inserts between ranks. These ops have no gradient, sharding rule or evaluation of their own:
+// they come after differentiation and partition, and the simulated ranks of ir/reference/ give them their meaning.
+#include "ir/ops/structure/CommunicationOps.h"
+
+namespace dg::ir {
+
+void DGDialect::addCommunicationOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/ops/structure/CommunicationOps.cpp.inc"
+      >();
+}
+
+} // namespace dg::ir
+
+#define GET_OP_CLASSES
+#include "ir/ops/structure/CommunicationOps.cpp.inc"

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scan: types, evaluation and gradients. dg.if and dg.while are in BranchOps.cpp; how all are cut over a
+// mesh is in ControlSharding.cpp.
+#include "ir/ops/structure/ControlBodies.h"
+#include "ir/ops/structure/ControlSharding.h"
+#include "ir/ops/structure/ControlText.h"
+#include "ir/ops/structure/GraphOps.h"
+#include "ir/rules/GradientBuilding.h"
+#include "ir/rules/TypeInference.h"
+
+using namespace mlir;
+
+namespace dg::ir {
+
+using Gradients = FailureOr<SmallVector<Value>>;
+
+static RankedTensorType sliceType(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return RankedTensorType::get(tensor.getShape().drop_front(), tensor.getElementType());
+}
+
+static RankedTensorType stackedType(Type type, int64_t trips) {
+  auto tensor = cast<RankedTensorType>(type);
+  SmallVector<int64_t> shape{trips};
+  llvm::append_range(shape, tensor.getShape());
+  return RankedTensorType::get(shape, tensor.getElementType());
+}
+
+//===- ScanOp: text and types ------------------------------------------------------------------------------------===//
+
+static constexpr OperandGroup scanGroups[] = {
+    {"carry", "num_carried"}, {"over", "num_scanned", /*isSliced=*/true}, {"with", ""}};
+static constexpr ControlForm scanForm = {/*hasCondition=*/false, /*numBodies=*/1, scanGroups};
+
+ParseResult ScanOp::parse(OpAsmParser &parser, OperationState &state) { return parseControl(parser, state, scanForm); }
+void ScanOp::print(OpAsmPrinter &printer) { printControl(printer, *this, scanForm); }
+
+LogicalResult ScanOp::verify() {
+  Block &block = getBody().front();
+  if (block.empty() || !isa<ReturnOp>(block.back()))
+    return emitOpError(
+        "has a body that does not end with dg.return, expected what goes on to the next trip and what is "
+        "stacked");
+  int64_t carried = getNumCarried(), scanned = getNumScanned(), sums = getNumSums(),
+          returned = block.back().getNumOperands();
+  if (carried < 0 || scanned < 1 || sums < 0 || carried + scanned > int64_t(getNumOperands()) ||
+      block.getNumArguments() != getNumOperands() || returned < carried + sums || returned != int64_t(getNumResults()))
+    return emitOpError() << "carries " << carried << ", scans " << scanned << " and sums " << sums << " values with "
+                         << getNumOperands() << " operands, " << block.getNumArguments() << " arguments of its body, "
+                         << returned << " values that it returns and " << getNumResults()
+                         << " results, expected at least one scanned value, an argument for each operand, and a result "
+                            "for each returned value";
+  return success();
+}
+
+bool ScanOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
+  return inferred == actual || llvm::all_of(actual, isAny);
+}
+
+LogicalResult ScanOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, ValueRange operands,
+                                       DictionaryAttr, OpaqueProperties properties, RegionRange regions,
+                                       SmallVectorImpl<Type> &inferred) {
+  Region &body = *regions[0];
+  if (body.empty() || body.front().empty() || !isa<ReturnOp>(body.front().back()) ||
+      body.getNumArguments() != operands.size())
+    return success(); // the verifier says so
+  auto returned = body.front().back().getOperands();
+  if (deferInference(context, operands, returned.size(), inferred))
+    return success();
+  const Properties &sizes = *properties.as<Properties *>();
+  size_t carried = size_t(sizes.num_carried.getInt()), scanned = size_t(sizes.num_scanned.getInt()),
+         sums = sizes.num_sums ? size_t(sizes.num_sums.getInt()) : 0;
+  if (scanned < 1 || carried + scanned > operands.size() || carried + sums > returned.size())
+    return success(); // the verifier says so
+  SmallVector<Type> arguments(operands.getTypes());
+  for (size_t i = carried; i < carried + scanned; ++i) {
+    auto type = tensorOf(operands[i]), first = tensorOf(operands[carried]);
+    if (type.getRank() < 1 || type.isDynamicDim(0) || type.getDimSize(0) != first.getDimSize(0))
+      return reject<ScanOp>(location, "scans ", first, " and ", type,
+                            ", expected the same known number of slices in dimension 0");
+    arguments[i] = sliceType(type);
+  }
+  if (failed(deduceBody(body, arguments)))
+    return failure();
+  int64_t trips = tensorOf(operands[carried]).getDimSize(0);
+  for (auto [index, value] : llvm::enumerate(returned)) {
+    bool isStacked = index >= carried && index + sums < returned.size();
+    if (index < carried && value.getType() != arguments[index])
+      return reject<ScanOp>(location, "carries ", arguments[index], " but its body returns ", value.getType(),
+                            ", expected equal types");
+    inferred.push_back(isStacked ? stackedType(value.getType(), trips) : value.getType());
+  }
+  return success();
+}
+
+//===- ScanOp: evaluation and gradients --------------------------------------------------------------------------===//
+
+OpCost ScanOp::getCost() { return bodyCost(getBody(), double(getTrips())); }
+
+LogicalResult ScanOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                               const RunScalars &scalars) {
+  size_t carried = getNumCarried(), scanned = getNumScanned(), firstSum = carried + getNumYielded();
+  int64_t trips = operands[carried].shape[0];
+  SmallVector<HostTensor> arguments(operands);
+  for (int64_t trip = 0; trip < trips; ++trip) {
+    int64_t at = getReverse() ? trips - 1 - trip : trip;
+    for (size_t i = carried; i < carried + scanned; ++i) {
+      HostTensor &slice = arguments[i];
+      slice.shape.assign(operands[i].shape.begin() + 1, operands[i].shape.end());
+      auto first = operands[i].data.begin() + at * slice.numElements();
+      slice.data.assign(first, first + slice.numElements());
+    }
+    auto returned = evaluateBody(getBody(), arguments, scalars);
+    if (failed(returned))
+      return failure();
+    for (size_t i = 0; i < returned->size(); ++i) {
+      const HostTensor &value = (*returned)[i];
+      if (i >= firstSum)
+        for (size_t j = 0; j < value.data.size(); ++j)
+          results[i].data[j] += value.data[j];
+      else if (i >= carried)
+        std::copy(value.data.begin(), value.data.end(), results[i].data.begin() + at * value.numElements());
+      else
+        arguments[i] = value;
+    }
+  }
+  for (size_t i = 0; i < carried; ++i)
+    results[i].data = arguments[i].data;
+  return success();
+}
+
+FailureOr<ScanOp> buildScan(OpBuilder &builder, Location loc, ValueRange carried, ValueRange scanned, ValueRange whole,
+                            unsigned numSums, bool isReverse,
+                            llvm::function_ref<Gradients(OpBuilder &, ValueRange)> build) {
+  SmallVector<Value> operands(carried);
+  llvm::append_range(operands, scanned);
+  llvm::append_range(operands, whole);
+  Region body;
+  Block &block = body.emplaceBlock();
+  for (auto [index, operand] : llvm::enumerate(operands)) {
+    bool isSlice = index >= carried.size() && index < carried.size() + scanned.size();
+    block.addArgument(isSlice ? Type(sliceType(operand.getType())) : operand.getType(), loc);
+  }
+  OpBuilder inner(builder.getContext());
+  inner.setInsertionPointToStart(&block);
+  Gradients returned = build(inner, block.getArguments());
+  if (failed(returned))
+    return failure();
+  inner.create<ReturnOp>(loc, *returned, ArrayAttr(), PlaceAttr());
+  int64_t trips = tensorOf(scanned[0]).getDimSize(0);
+  SmallVector<Type> types;
+  for (auto [index, value] : llvm::enumerate(*returned)) {
+    bool isStacked = index >= carried.size() && index + numSums < returned->size();
+    types.push_back(isStacked ? Type(stackedType(value.getType(), trips)) : value.getType());
+  }
+  OperationState state(loc, ScanOp::getOperationName());
+  state.addOperands(operands);
+  state.addTypes(types);
+  state.addAttribute("num_carried", builder.getI64IntegerAttr(int64_t(carried.size())));
+  state.addAttribute("num_scanned", builder.getI64IntegerAttr(int64_t(scanned.size())));
+  state.addAttribute("num_sums", builder.getI64IntegerAttr(numSums));
+  if (isReverse)
+    state.addAttribute("reverse", builder.getUnitAttr());
+  state.addRegion()->takeBody(body);
+  return cast<ScanOp>(builder.create(state));
+}
+
+/// The forward scan is given a tape: what it carries into each trip, stacked. The backward scan goes the other way,
+/// computes each trip's body again from the tape, carries the gradients of what was carried, and sums those of what the
+/// body saw whole.
+Gradients ScanOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  Location loc = getLoc();
+  size_t numCarried = getNumCarried(), numScanned = getNumScanned(), numYielded = getNumYielded();
+  auto inputs = getInputs();
+  ValueRange carried = inputs.take_front(numCarried), scanned = inputs.slice(numCarried, numScanned),
+             whole = inputs.drop_front(numCarried + numScanned);
+
+  // The tape is part of the forward pass and takes this op's place.
+  SmallVector<Value> tape;
+  if (numCarried > 0) {
+    OpBuilder forward(getOperation());
+    auto taped = buildScan(forward, loc, carried, scanned, whole, getNumSums(), getReverse(),
+                           [&](OpBuilder &inner, ValueRange arguments) -> Gradients {
+                             SmallVector<Operation *> ops;
+                             SmallVector<Value> returned = cloneBody(inner, getBody(), arguments, ops);
+                             returned.insert(returned.begin() + numCarried + numYielded, arguments.begin(),
+                                             arguments.begin() + numCarried);
+                             return returned;
+                           });
+    if (failed(taped))
+      return failure();
+    ::dg::ir::setPlace(*taped, ::dg::ir::getPlace(*this));
+    SmallVector<Value> results((*taped)->getResults());
+    tape.assign(results.begin() + numCarried + numYielded, results.begin() + 2 * numCarried + numYielded);
+    results.erase(results.begin() + numCarried + numYielded, results.begin() + 2 * numCarried + numYielded);
+    (*this)->replaceAllUsesWith(results);
+  }
+
+  auto zerosOr = [&](Value grad, Type type) {
+    return grad ? grad : buildFilled(builder, loc, cast<RankedTensorType>(type), 0);
+  };
+  // Gradients of real values only; the others have none.
+  SmallVector<Value> firstGrads, scannedBack(tape), wholeBack(whole);
+  SmallVector<size_t> realCarried, realScanned, realWhole, realYielded;
+  for (size_t i = 0; i < numCarried; ++i)
+    if (isReal(carried[i].getType())) {
+      realCarried.push_back(i);
+      firstGrads.push_back(zerosOr(grads[i], carried[i].getType()));
+    }
+  llvm::append_range(scannedBack, scanned);
+  for (size_t i = 0; i < numYielded; ++i)
+    if (grads[numCarried + i]) {
+      realYielded.push_back(i);
+      scannedBack.push_back(grads[numCarried + i]);
+    }
+  SmallVector<Value> sumGrads;
+  for (size_t i = 0; i < getNumSums(); ++i)
+    if (Value grad = grads[numCarried + numYielded + i]) {
+      sumGrads.push_back(grad);
+      wholeBack.push_back(grad);
+    } else {
+      sumGrads.push_back({});
+    }
+  for (size_t i = 0; i < numScanned; ++i)
+    if (isReal(scanned[i].getType()))
+      realScanned.push_back(i);
+  for (size_t i = 0; i < whole.size(); ++i)
+    if (isReal(whole[i].getType()))
+      realWhole.push_back(i);
+
+  auto backward =
+      buildScan(builder, loc, firstGrads, scannedBack, wholeBack, unsigned(realWhole.size()), !getReverse(),
+                [&](OpBuilder &inner, ValueRange arguments) -> Gradients {
+                  size_t firstTape = firstGrads.size(), firstScanned = firstTape + numCarried,
+                         firstYielded = firstScanned + numScanned, firstWhole = firstYielded + realYielded.size(),
+                         firstSum = firstWhole + whole.size();
+                  SmallVector<Value> own(arguments.slice(firstTape, numCarried + numScanned));
+                  llvm::append_range(own, arguments.slice(firstWhole, whole.size()));
+                  SmallVector<Operation *> ops;
+                  SmallVector<Value> returned = cloneBody(inner, getBody(), own, ops), returnedGrads(returned.size());
+                  for (auto [index, i] : llvm::enumerate(realCarried))
+                    returnedGrads[i] = arguments[index];
+                  for (auto [index, i] : llvm::enumerate(realYielded))
+                    returnedGrads[numCarried + i] = arguments[firstYielded + index];
+                  for (size_t i = 0, next = firstSum; i < sumGrads.size(); ++i)
+                    if (sumGrads[i])
+                      returnedGrads[numCarried + numYielded + i] = arguments[next++];
+                  Gradients ownGrads = differentiateBody(inner, own, ops, returned, returnedGrads);
+                  if (failed(ownGrads))
+                    return failure();
+                  SmallVector<Value> results;
+                  auto add = [&](size_t i) {
+                    Value grad = (*ownGrads)[i];
+                    results.push_back(grad ? grad : buildFilled(inner, loc, tensorOf(own[i]), 0));
+                  };
+                  for (size_t i : realCarried)
+                    add(i);
+                  for (size_t i : realScanned)
+                    add(numCarried + i);
+                  for (size_t i : realWhole)
+                    add(numCarried + numScanned + i);
+                  return results;
+                });
+  if (failed(backward))
+    return failure();
+  SmallVector<Value> result(inputs.size());
+  size_t next = 0;
+  for (size_t i : realCarried)
+    result[i] = (*backward)->getResult(next++);
+  for (size_t i : realScanned)
+    result[numCarried + i] = (*backward)->getResult(next++);
+  for (size_t i : realWhole)
+    result[numCarried + numScanned + i] = (*backward)->getResult(next++);
+  return result;
+}
+
+static BodyLayout layoutOf(ScanOp op) {
+  BodyLayout layout;
+  layout.bodies = {&op.getBody()};
+  layout.numCarried = unsigned(op.getNumCarried());
+  layout.numSliced = unsigned(op.getNumScanned());
+  layout.numStacked = op.getNumYielded();
+  layout.numSums = unsigned(op.getNumSums());
+  return layout;
+}
+
+ShardingRule ScanOp::getShardingRule() { return bodyShardingRule(*this, layoutOf(*this)); }
+
+void ScanOp::localize(TypeRange) { localizeBodies(*this, layoutOf(*this)); }
+
+//===- Definitions -----------------------------------------------------------------------------------------------===//
+
+void DGDialect::addControlOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/ops/structure/ControlOps.cpp.inc"
+      >();
+}
+
+} // namespace dg::ir
+
+#define GET_OP_CLASSES
+#include "ir/ops/structure/ControlOps.cpp.inc"

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses. Each is the mean over samples (dimension 0) of a loss per sample, which is itself a mean over the sample's
+// positions.
+#include "ir/ops/training/LossOps.h"
+#include "ir/dialect/ElementTypes.h"
+#include "ir/dialect/Expression.h"
+#include "ir/dialect/HostTensorAccess.h"
+#include "ir/ops/arrangement/IndexingOps.h"
+#include "ir/ops/arrangement/ShapeOps.h"
+#include "ir/ops/elementwise/ElementwiseOps.h"
+#include "ir/ops/elementwise/LogicOps.h"
+#include "ir/ops/elementwise/MathOps.h"
+#include "ir/ops/reduction/NormalizationOps.h"
+#include "ir/rules/GradientBuilding.h"
+#include "ir/rules/TypeInference.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace dg::ir {
+
+//===- What all share --------------------------------------------------------------------------------------------===//
+
+/// The scale of `factor` times the mean over a sample's positions: [samples, …] becomes [samples].
+static Value buildSampleMean(OpBuilder &builder, Location loc, Value value, double factor) {
+  auto type = tensorOf(value);
+  int64_t samples = type.getDimSize(0), positions = samples ? type.getNumElements() / samples : 1;
+  if (type.getRank() > 1) {
+    const int64_t positionDim[] = {1};
+    value = buildReshape(builder, loc, value, {samples, positions});
+    value = builder.create<ReduceSumOp>(loc, value, positionDim, /*keep=*/false, PlaceAttr());
+  }
+  return factor == positions ? value : buildScale(builder, loc, value, factor / positions);
+}
+
+/// The sum over a sample's positions: [samples, …] becomes [samples].
+static Value buildSampleSum(OpBuilder &builder, Location loc, Value value) {
+  int64_t samples = tensorOf(value).getDimSize(0), numElements = tensorOf(value).getNumElements();
+  return buildSampleMean(builder, loc, value, samples ? double(numElements) / double(samples) : 1);
+}
+
+//===- Losses of pairs of elements -------------------------------------------------------------------------------===//
+
+template <typename Op>
+static LogicalResult inferPairLoss(MLIRContext *context, std::optional<Location> location, ValueRange operands,
+                                   SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, operands, 1, inferred))
+    return success();
+  auto prediction = tensorOf(operands[0]), target = tensorOf(operands[1]);
+  if (prediction.getRank() < 1 || !mayBeEqual(prediction.getShape(), target.getShape()) ||
+      prediction.getElementType() != target.getElementType())
+    return reject<Op>(location, "has prediction ", prediction, " and target ", target,
+                      ", expected equal types [samples, …]");
+  if (!isa<FloatType>(prediction.getElementType()))
+    return reject<Op>(location, "has prediction ", prediction, ", expected floats (dg.cast makes them)");
+  inferred.push_back(RankedTensorType::get({}, prediction.getElementType()));
+  return success();
+}
+
+/// The mean of `loss(prediction, target)` over all elements.
+template <typename Loss>
+static LogicalResult evaluatePairLoss(ArrayRef<HostTensor> operands, HostTensor &result, Loss loss) {
+  size_t count = operands[0].data.size();
+  for (size_t i = 0; i < count; ++i)
+    result.data[0] += loss(operands[0].data[i], operands[1].data[i]) / double(count);
+  return success();
+}
+
+/// Losses of pairs infer alike.
+#define DG_PAIR_LOSS(Op)                                                                                               \
+  LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,               \
+                                     SmallVectorImpl<Type> &inferred) {                                                \
+    return inferPairLoss<Op>(context, location, op.getOperands(), inferred);                                           \
+  }
+DG_PAIR_LOSS(MseOp)
+DG_PAIR_LOSS(L1Op)
+DG_PAIR_LOSS(BceWithLogitsOp)
+DG_PAIR_LOSS(KlDivOp)
+#undef DG_PAIR_LOSS
+
+LogicalResult HuberOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                        SmallVectorImpl<Type> &inferred) {
+  if (!(op.getDelta().convertToDouble() > 0))
+    return reject<HuberOp>(location, "has delta ", op.getDeltaAttr(), ", expected a number above 0");
+  return inferPairLoss<HuberOp>(context, location, op.getOperands(), inferred);
+}
+
+LogicalResult SmoothL1Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                           SmallVectorImpl<Type> &inferred) {
+  if (!(op.getBeta().convertToDouble() > 0))
+    return reject<SmoothL1Op>(location, "has beta ", op.getBetaAttr(),
+                              ", expected a number above 0: dg.l1 is its limit");
+  return inferPairLoss<SmoothL1Op>(context, location, op.getOperands(), inferred);
+}
+
+SampleMeasure MseOp::buildPerSample(OpBuilder &builder) {
+  Value difference = builder.create<SubOp>(getLoc(), getPrediction(), getTarget(), PlaceAttr());
+  Value square = builder.create<MulOp>(getLoc(), difference, difference, PlaceAttr());
+  return {buildSampleMean(builder, getLoc(), square, 1), {}};
+}
+
+LogicalResult MseOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+  return evaluatePairLoss(operands, results[0], [](double x, double y) { return (x - y) * (x - y); });
+}
+
+SampleMeasure L1Op::buildPerSample(OpBuilder &builder) {
+  Expression x(builder, getLoc(), getPrediction()), y(builder, getLoc(), getTarget());
+  return {buildSampleMean(builder, getLoc(), (x - y).apply<AbsOp>(), 1), {}};
+}
+
+LogicalResult L1Op::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+  return evaluatePairLoss(operands, results[0], [](double x, double y) { return std::abs(x - y); });
+}
+
+/// With c the distance d held within ±delta, c · (d - c/2) is d²/2 inside and delta · (|d| - delta/2) outside.
+static Value buildHuber(OpBuilder &builder, Location loc, Value prediction, Value target, double delta, double factor) {
+  Expression x(builder, loc, prediction), y(builder, loc, target), distance = x - y;
+  Expression held = distance.apply<ClipOp>(builder.getF64FloatAttr(-delta), builder.getF64FloatAttr(delta));
+  return buildSampleMean(builder, loc, held * (distance - held * 0.5), factor);
+}
+
+static double huberOf(double distance, double delta) {
+  distance = std::abs(distance);
+  return distance <= delta ? distance * distance / 2 : delta * (distance - delta / 2);
+}
+
+SampleMeasure HuberOp::buildPerSample(OpBuilder &builder) {
+  return {buildHuber(builder, getLoc(), getPrediction(), getTarget(), getDelta().convertToDouble(), 1), {}};
+}
+
+LogicalResult HuberOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                const RunScalars &) {
+  double delta = getDelta().convertToDouble();
+  return evaluatePairLoss(operands, results[0], [&](double x, double y) { return huberOf(x - y, delta); });
+}
+
+SampleMeasure SmoothL1Op::buildPerSample(OpBuilder &builder) {
+  double beta = getBeta().convertToDouble();
+  return {buildHuber(builder, getLoc(), getPrediction(), getTarget(), beta, 1 / beta), {}};
+}
+
+LogicalResult SmoothL1Op::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                   const RunScalars &) {
+  double beta = getBeta().convertToDouble();
+  return evaluatePairLoss(operands, results[0], [&](double x, double y) { return huberOf(x - y, beta) / beta; });
+}
+
+SampleMeasure BceWithLogitsOp::buildPerSample(OpBuilder &builder) {
+  Expression x(builder, getLoc(), getPrediction()), y(builder, getLoc(), getTarget());
+  return {buildSampleMean(builder, getLoc(), x.apply<SoftplusOp>() - x * y, 1), {}};
+}
+
+LogicalResult BceWithLogitsOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                        const RunScalars &) {
+  return evaluatePairLoss(operands, results[0], [](double x, double y) {
+    return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))) - x * y;
+  });
+}
+
+/// 0 · log 0 is 0: the smallest float keeps the logarithm finite.
+constexpr double smallestProbability = 1e-37;
+
+SampleMeasure KlDivOp::buildPerSample(OpBuilder &builder) {
+  Expression x(builder, getLoc(), getPrediction()), y(builder, getLoc(), getTarget());
+  Expression logarithm = y.apply<ClipOp>(builder.getF64FloatAttr(smallestProbability), FloatAttr()).apply<LogOp>();
+  return {buildSampleMean(builder, getLoc(), y * (logarithm - x), 1), {}};
+}
+
+LogicalResult KlDivOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                const RunScalars &) {
+  return evaluatePairLoss(operands, results[0],
+                          [](double x, double y) { return y * (std::log(std::max(y, smallestProbability)) - x); });
+}
+
+//===- Losses of classes -----------------------------------------------------------------------------------------===//
+
+/// Prediction […, classes] with at least one dimension of samples in front, target […] of integers, weight [classes].
+template <typename Op>
+static LogicalResult inferClassLoss(MLIRContext *context, std::optional<Location> location, typename Op::Adaptor op,
+                                    SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  auto prediction = tensorOf(op.getPrediction()), target = tensorOf(op.getTarget());
+  if (prediction.getRank() < 2 || !isa<FloatType>(prediction.getElementType()) ||
+      !isa<IntegerType>(target.getElementType()) || !mayBeEqual(prediction.getShape().drop_back(), target.getShape()))
+    return reject<Op>(location, "has prediction ", prediction, " and target ", target,
+                      ", expected [samples, …, classes] and integers of shape [samples, …]");
+  if (prediction.getShape().back() == 0)
+    return reject<Op>(location, "has prediction ", prediction, ", expected at least one class");
+  if (op.getWeight()) {
+    auto weight = tensorOf(op.getWeight());
+    if (weight.getRank() != 1 || !mayBeEqual(weight.getDimSize(0), prediction.getShape().back()) ||
+        weight.getElementType() != prediction.getElementType())
+      return reject<Op>(location, "has prediction ", prediction, " and weight ", weight,
+                        ", expected a weight for each of the ", prediction.getShape().back(), " classes");
+  }
+  inferred.push_back(RankedTensorType::get({}, prediction.getElementType()));
+  return success();
+}
+
+namespace {
+/// The positions of a loss of classes: what each is asked for and how much it counts.
+struct Positions {
+  Value target;  ///< a class for each, 0 where it is ignored
+  Value counted; ///< 1, or 0 where the position is ignored; null where every one counts
+};
+} // namespace
+
+static Positions buildPositions(OpBuilder &builder, Location loc, Value target, Type element,
+                                std::optional<int64_t> ignoreIndex) {
+  auto scalar = RankedTensorType::get({}, tensorOf(target).getElementType());
+  // A class that the target's type cannot hold, as -100 of unsigned ones, is no position's.
+  if (!ignoreIndex || storedElement(double(*ignoreIndex), scalar.getElementType()) != double(*ignoreIndex))
+    return {target, {}};
+  Value isCounted = builder.create<CompareOp>(loc, target, buildFilled(builder, loc, scalar, double(*ignoreIndex)),
+                                              builder.getStringAttr("ne"), PlaceAttr());
+  Value inside = builder.create<SelectOp>(loc, isCounted, target, buildFilled(builder, loc, scalar, 0), PlaceAttr());
+  return {inside, builder.create<CastOp>(loc, isCounted, TypeAttr::get(element), PlaceAttr())};
+}
+
+/// Σ c · ((1 - s) · w[y] · -log p[y] + s / classes · Σ w · -log p) over Σ c · w[y], with c whether a position counts
+/// and s the smoothing; a mean over all positions where nothing is weighed.
+static SampleMeasure buildClassLoss(OpBuilder &builder, Location loc, Value logProbabilities, Value target,
+                                    Value weight, std::optional<int64_t> ignoreIndex, double smoothing) {
+  auto type = tensorOf(logProbabilities);
+  int64_t classes = type.getShape().back();
+  auto [inside, counted] = buildPositions(builder, loc, target, type.getElementType(), ignoreIndex);
+  Value count = counted;
+  if (weight) {
+    Value table = buildReshape(builder, loc, weight, {classes, 1});
+    Value own = buildReshape(builder, loc, builder.create<EmbeddingOp>(loc, table, inside, PlaceAttr()),
+                             tensorOf(inside).getShape());
+    count = counted ? Value(builder.create<MulOp>(loc, own, counted, PlaceAttr())) : own;
+  }
+  auto times = [&](Expression value, Value factor) {
+    return factor ? value * Expression(builder, loc, factor) : value;
+  };
+  Expression loss(builder, loc, builder.create<PickOp>(loc, logProbabilities, inside, PlaceAttr()));
+  loss = times(loss, count);
+  if (smoothing > 0) {
+    const int64_t last[] = {type.getRank() - 1};
+    Expression all = times(Expression(builder, loc, logProbabilities), weight);
+    Expression sum(builder, loc, builder.create<ReduceSumOp>(loc, all.value(), last, /*keep=*/false, PlaceAttr()));
+    loss = loss * (1 - smoothing) + times(sum, counted) * (smoothing / double(classes));
+  }
+  if (!count)
+    return {buildSampleMean(builder, loc, loss, -1), {}};
+  return {buildScale(builder, loc, buildSampleSum(builder, loc, loss), -1), buildSampleSum(builder, loc, count)};
+}
+
+static SampleMeasure buildAccuracy(OpBuilder &builder, Location loc, Value scores, Value target,
+                                   std::optional<int64_t> ignoreIndex) {
+  auto [inside, counted] = buildPositions(builder, loc, target, tensorOf(scores).getElementType(), ignoreIndex);
+  Value correct = builder.create<CorrectOp>(loc, scores, inside, PlaceAttr());
+  if (!counted)
+    return {buildSampleMean(builder, loc, correct, 1), {}};
+  correct = builder.create<MulOp>(loc, correct, counted, PlaceAttr());
+  return {buildSampleSum(builder, loc, correct), buildSampleSum(builder, loc, counted)};
+}
+
+/// The same formula, from `logProbability(row, class)`.
+template <typename LogProbability>
+static LogicalResult evaluateClassLoss(Operation *op, ArrayRef<HostTensor> operands, HostTensor &result,
+                                       std::optional<int64_t> ignoreIndex, double smoothing,
+                                       LogProbability logProbability) {
+  const HostTensor &prediction = operands[0], &target = operands[1];
+  int64_t classes = rowSize(prediction), rows = numRows(prediction);
+  auto weightOf = [&](int64_t index) { return operands.size() > 2 ? operands[2].data[size_t(index)] : 1.0; };
+  double sum = 0, count = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    double index = target.data[size_t(row)];
+    if (ignoreIndex && index == double(*ignoreIndex))
+      continue;
+    if (index < 0 || index >= double(classes))
+      return op->emitOpError() << "found class " << index << " at place " << row << ", expected 0 to " << classes - 1;
+    auto scores = ArrayRef<double>(prediction.data).slice(size_t(row * classes), size_t(classes));
+    double own = weightOf(int64_t(index));
+    sum -= (1 - smoothing) * own * logProbability(scores, int64_t(index));
+    for (int64_t other = 0; smoothing > 0 && other < classes; ++other)
+      sum -= smoothing / double(classes) * weightOf(other) * logProbability(scores, other);
+    count += own;
+  }
+  result.data[0] = count == 0 ? 0 : sum / count;
+  return success();
+}
+
+LogicalResult NllOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                      SmallVectorImpl<Type> &inferred) {
+  return inferClassLoss<NllOp>(context, location, op, inferred);
+}
+
+SampleMeasure NllOp::buildPerSample(OpBuilder &builder) {
+  return buildClassLoss(builder, getLoc(), getPrediction(), getTarget(), getWeight(), getIgnoreIndex(), 0);
+}
+
+SampleMeasure NllOp::buildPerSampleAccuracy(OpBuilder &builder) {
+  return buildAccuracy(builder, getLoc(), getPrediction(), getTarget(), getIgnoreIndex());
+}
+
+LogicalResult NllOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+  return evaluateClassLoss(*this, operands, results[0], getIgnoreIndex(), 0,
+                           [](ArrayRef<double> row, int64_t index) { return row[size_t(index)]; });
+}
+
+LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                               SmallVectorImpl<Type> &inferred) {
+  double smoothing = op.getLabelSmoothing().convertToDouble();
+  if (!(smoothing >= 0 && smoothing <= 1))
+    return reject<CrossEntropyOp>(location, "has label_smoothing ", op.getLabelSmoothingAttr(),
+                                  ", expected a number from 0 to 1");
+  return inferClassLoss<CrossEntropyOp>(context, location, op, inferred);
+}
+
+SampleMeasure CrossEntropyOp::buildPerSample(OpBuilder &builder) {
+  Value logProbabilities = builder.create<LogSoftmaxOp>(getLoc(), getPrediction(), PlaceAttr());
+  return buildClassLoss(builder, getLoc(), logProbabilities, getTarget(), getWeight(), getIgnoreIndex(),
+                        getLabelSmoothing().convertToDouble());
+}
+
+SampleMeasure CrossEntropyOp::buildPerSampleAccuracy(OpBuilder &builder) {
+  return buildAccuracy(builder, getLoc(), getPrediction(), getTarget(), getIgnoreIndex());
+}
+
+LogicalResult CrossEntropyOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                       const RunScalars &) {
+  return evaluateClassLoss(*this, operands, results[0], getIgnoreIndex(), getLabelSmoothing().convertToDouble(),
+                           [](ArrayRef<double> row, int64_t index) {
+                             double largest = *llvm::max_element(row), sum = 0;
+                             for (double score : row)
+                               sum += std::exp(score - largest);
+                             return row[size_t(index)] - largest - std::log(sum);
+                           });
+}
+
+//===- Definitions -----------------------------------------------------------------------------------------------===//
+
+void DGDialect::addLossOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/ops/training/LossOps.cpp.inc"
+      >();
+}
+
+} // namespace dg::ir
+
+#define GET_OP_CLASSES
+#include "ir/ops/training/LossOps.cpp.inc"

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimizer steps: elementwise in all their operands, with the learning rate and the number of the step from the run.
+#include "ir/ops/training/OptimizerOps.h"
+#include "ir/rules/ShardingRules.h"
+#include "ir/rules/TypeInference.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace dg::ir {
+
+/// `guard` may be null; else it is the last of the operands.
+template <typename Op>
+static LogicalResult inferStep(MLIRContext *context, std::optional<Location> location, ValueRange operands, Value guard,
+                               unsigned numResults, SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, operands, numResults, inferred))
+    return success();
+  if (guard && (tensorOf(guard).getRank() != 0 || !tensorOf(guard).getElementType().isF32()))
+    return reject<Op>(location, "has the guard ", guard.getType(), ", expected an f32 scalar");
+  for (Value operand : (guard ? operands.drop_back() : operands).drop_front())
+    if (operand.getType() != operands[0].getType())
+      return reject<Op>(location, "has parameter ", operands[0].getType(), " and operand ", operand.getType(),
+                        ", expected gradient and state of the parameter's type");
+  inferred.assign(numResults, operands[0].getType());
+  return success();
+}
+
+/// Whether the guard asks for a step that changes nothing; the results then are the operands that they replace.
+static bool isSkipped(Value guard, ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                      ArrayRef<int> replaced) {
+  if (!guard || !std::isnan(operands.back().data[0]))
+    return false;
+  for (auto [result, operand] : llvm::zip_equal(results, replaced))
+    if (operand >= 0)
+      result.data = operands[operand].data;
+  return true;
+}
+
+/// The number of this step among those that were not skipped.
+static double stepOf(Value guard, ArrayRef<HostTensor> operands, const RunScalars &scalars) {
+  return double(scalars.step) - (guard ? std::trunc(operands.back().data[0]) : 0);
+}
+
+//===- SgdOp -----------------------------------------------------------------------------------------------------===//
+
+LogicalResult SgdOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                      SmallVectorImpl<Type> &inferred) {
+  return inferStep<SgdOp>(context, location, op.getOperands(), op.getGuard(), 1, inferred);
+}
+
+ShardingRule SgdOp::getShardingRule() { return broadcastRule(*this); }
+
+LogicalResult SgdOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                              const RunScalars &scalars) {
+  if (isSkipped(getGuard(), operands, results, {0}))
+    return success();
+  double decay = getWeightDecay().convertToDouble();
+  for (size_t i = 0; i < results[0].data.size(); ++i) {
+    double param = operands[0].data[i];
+    results[0].data[i] = param - scalars.lr * (operands[1].data[i] + decay * param);
+  }
+  return success();
+}
+
+//===- MomentumOp ------------------------------------------------------------------------------------------------===//
+
+LogicalResult MomentumOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                           SmallVectorImpl<Type> &inferred) {
+  return inferStep<MomentumOp>(context, location, op.getOperands(), op.getGuard(), 2, inferred);
+}
+
+ShardingRule MomentumOp::getShardingRule() { return broadcastRule(*this); }
+
+LogicalResult MomentumOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                   const RunScalars &scalars) {
+  if (isSkipped(getGuard(), operands, results, {0, 2}))
+    return success();
+  double decay = getWeightDecay().convertToDouble(), momentum = getMomentum().convertToDouble();
+  for (size_t i = 0; i < results[0].data.size(); ++i) {
+    double param = operands[0].data[i];
+    double grad = operands[1].data[i] + decay * param;
+    double velocity = momentum * operands[2].data[i] + grad;
+    results[0].data[i] = param - scalars.lr * (getNesterov() ? grad + momentum * velocity : velocity);
+    results[1].data[i] = velocity;
+  }
+  return success();
+}
+
+//===- AdamOp ----------------------------------------------------------------------------------------------------===//
+
+LogicalResult AdamOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                       SmallVectorImpl<Type> &inferred) {
+  return inferStep<AdamOp>(context, location, op.getOperands(), op.getGuard(), 3, inferred);
+}
+
+ShardingRule AdamOp::getShardingRule() { return broadcastRule(*this); }
+
+LogicalResult AdamOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                               const RunScalars &scalars) {
+  if (isSkipped(getGuard(), operands, results, {0, 2, 3}))
+    return success();
+  double beta1 = getBeta1().convertToDouble(), beta2 = getBeta2().convertToDouble();
+  double epsilon = getEpsilon().convertToDouble(), decay = getWeightDecay().convertToDouble();
+  double step = stepOf(getGuard(), operands, scalars);
+  double correction1 = 1 - std::pow(beta1, step), correction2 = 1 - std::pow(beta2, step);
+  for (size_t i = 0; i < results[0].data.size(); ++i) {
+    double param = operands[0].data[i], grad = operands[1].data[i];
+    if (getDecoupled())
+      param *= 1 - scalars.lr * decay;
+    else
+      grad += decay * param;
+    double first = beta1 * operands[2].data[i] + (1 - beta1) * grad;
+    double second = beta2 * operands[3].data[i] + (1 - beta2) * grad * grad;
+    results[0].data[i] =
+        param - scalars.lr / correction1 * first / (std::sqrt(second) / std::sqrt(correction2) + epsilon);
+    results[1].data[i] = first;
+    results[2].data[i] = second;
+  }
+  return success();
+}
+
+//===- AdagradOp -------------------------------------------------------------------------------------------------===//
+
+LogicalResult AdagradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                          SmallVectorImpl<Type> &inferred) {
+  return inferStep<AdagradOp>(context, location, op.getOperands(), op.getGuard(), 2, inferred);
+}
+
+ShardingRule AdagradOp::getShardingRule() { return broadcastRule(*this); }
+
+LogicalResult AdagradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                  const RunScalars &scalars) {
+  if (isSkipped(getGuard(), operands, results, {0, 2}))
+    return success();
+  double decay = getWeightDecay().convertToDouble(), epsilon = getEpsilon().convertToDouble();
+  double rate = scalars.lr / (1 + (stepOf(getGuard(), operands, scalars) - 1) * getLrDecay().convertToDouble());
+  for (size_t i = 0; i < results[0].data.size(); ++i) {
+    double param = operands[0].data[i], grad = operands[1].data[i] + decay * param;
+    double sum = results[1].data[i] = operands[2].data[i] + grad * grad;
+    results[0].data[i] = param - rate * grad / (std::sqrt(sum) + epsilon);
+  }
+  return success();
+}
+
+//===- RmspropOp -------------------------------------------------------------------------------------------------===//
+
+LogicalResult RmspropOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                          SmallVectorImpl<Type> &inferred) {
+  return inferStep<RmspropOp>(context, location, op.getOperands(), op.getGuard(), 3, inferred);
+}
+
+ShardingRule RmspropOp::getShardingRule() { return broadcastRule(*this); }
+
+LogicalResult RmspropOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                  const RunScalars &scalars) {
+  if (isSkipped(getGuard(), operands, results, {0, 2, 3}))
+    return success();
+  double decay = getWeightDecay().convertToDouble(), epsilon = getEpsilon().convertToDouble();
+  double alpha = getAlpha().convertToDouble(), momentum = getMomentum().convertToDouble();
+  for (size_t i = 0; i < results[0].data.size(); ++i) {
+    double param = operands[0].data[i], grad = operands[1].data[i] + decay * param;
+    double square = results[1].data[i] = alpha * operands[2].data[i] + (1 - alpha) * grad * grad;
+    double velocity = results[2].data[i] = momentum * operands[3].data[i] + grad / (std::sqrt(square) + epsilon);
+    results[0].data[i] = param - scalars.lr * velocity;
+  }
+  return success();
+}
+
+//===- LionOp ----------------------------------------------------------------------------------------------------===//
+
+LogicalResult LionOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                       SmallVectorImpl<Type> &inferred) {
+  return inferStep<LionOp>(context, location, op.getOperands(), op.getGuard(), 2, inferred);
+}
+
+ShardingRule LionOp::getShardingRule() { return broadcastRule(*this); }
+
+LogicalResult LionOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                               const RunScalars &scalars) {
+  if (isSkipped(getGuard(), operands, results, {0, 2}))
+    return success();
+  double decay = getWeightDecay().convertToDouble();
+  double beta1 = getBeta1().convertToDouble(), beta2 = getBeta2().convertToDouble();
+  for (size_t i = 0; i < results[0].data.size(); ++i) {
+    double grad = operands[1].data[i], first = operands[2].data[i];
+    double direction = beta1 * first + (1 - beta1) * grad;
+    double sign = double(direction > 0) - double(direction < 0);
+    results[0].data[i] = operands[0].data[i] * (1 - scalars.lr * decay) - scalars.lr * sign;
+    results[1].data[i] = beta2 * first + (1 - beta2) * grad;
+  }
+  return success();
+}
+
+//===- LambDirectionOp and LambStepOp ----------------------------------------------------------------------------===//
+
+LogicalResult LambDirectionOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                                SmallVectorImpl<Type> &inferred) {
+  return inferStep<LambDirectionOp>(context, location, op.getOperands(), op.getGuard(), 3, inferred);
+}
+
+ShardingRule LambDirectionOp::getShardingRule() { return broadcastRule(*this); }
+
+LogicalResult LambDirectionOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                        const RunScalars &scalars) {
+  if (isSkipped(getGuard(), operands, results, {-1, 2, 3}))
+    return success();
+  double beta1 = getBeta1().convertToDouble(), beta2 = getBeta2().convertToDouble();
+  double epsilon = getEpsilon().convertToDouble(), decay = getWeightDecay().convertToDouble();
+  double step = stepOf(getGuard(), operands, scalars);
+  double correction1 = 1 - std::pow(beta1, step), correction2 = 1 - std::pow(beta2, step);
+  for (size_t i = 0; i < results[0].data.size(); ++i) {
+    double grad = operands[1].data[i];
+    double first = results[1].data[i] = beta1 * operands[2].data[i] + (1 - beta1) * grad;
+    double second = results[2].data[i] = beta2 * operands[3].data[i] + (1 - beta2) * grad * grad;
+    results[0].data[i] =
+        first / correction1 / (std::sqrt(second / correction2) + epsilon) + decay * operands[0].data[i];
+  }
+  return success();
+}
+
+/// A scalar of the type of what it belongs to.
+template <typename Op> static LogicalResult checkSquare(std::optional<Location> location, Value square, Value tensor) {
+  if (tensorOf(square).getRank() == 0 && tensorOf(square).getElementType() == tensorOf(tensor).getElementType())
+    return success();
+  return reject<Op>(location, "has the square of a norm of type ", square.getType(), ", expected a scalar for ",
+                    tensor.getType());
+}
+
+LogicalResult LambStepOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                           SmallVectorImpl<Type> &inferred) {
+  if (failed(inferStep<LambStepOp>(context, location, op.getOperands().take_front(2), Value(), 1, inferred)))
+    return failure();
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  if (failed(checkSquare<LambStepOp>(location, op.getParamSquare(), op.getParam())))
+    return failure();
+  return checkSquare<LambStepOp>(location, op.getDirectionSquare(), op.getParam());
+}
+
+ShardingRule LambStepOp::getShardingRule() { return broadcastRule(*this); }
+
+LogicalResult LambStepOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                   const RunScalars &scalars) {
+  if (isSkipped(getGuard(), operands, results, {0}))
+    return success();
+  double param = std::sqrt(operands[2].data[0]), direction = std::sqrt(operands[3].data[0]);
+  double rate = scalars.lr * (param > 0 && direction > 0 ? param / direction : 1);
+  for (size_t i = 0; i < results[0].data.size(); ++i)
+    results[0].data[i] = operands[0].data[i] - rate * operands[1].data[i];
+  return success();
+}
+
+//===- ClipGradientOp --------------------------------------------------------------------------------------------===//
+
+LogicalResult ClipGradientOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
+                                               SmallVectorImpl<Type> &inferred) {
+  if (deferInference(context, op.getOperands(), 1, inferred))
+    return success();
+  if (bool(op.getSquare()) != (op.getMaxNorm().convertToDouble() > 0))
+    return reject<ClipGradientOp>(location, "has max_norm ", op.getMaxNormAttr(), " and ",
+                                  op.getSquare() ? "the square of a norm" : "no square of a norm",
+                                  ", expected both or none");
+  if (op.getSquare() && failed(checkSquare<ClipGradientOp>(location, op.getSquare(), op.getGrad())))
+    return failure();
+  inferred.push_back(op.getGrad().getType());
+  return success();
+}
+
+ShardingRule ClipGradientOp::getShardingRule() { return broadcastRule(*this); }
+
+LogicalResult ClipGradientOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
+                                       const RunScalars &) {
+  double limit = getMaxValue().convertToDouble(), factor = 1;
+  if (getSquare())
+    factor = std::min(1.0, getMaxNorm().convertToDouble() / (std::sqrt(operands[1].data[0]) + 1e-6));
+  for (size_t i = 0; i < results[0].data.size(); ++i) {
+    double grad = operands[0].data[i] * factor;
+    results[0].data[i] = limit > 0 ? std::clamp(grad, -limit, limit) : grad;
+  }
+  return success();
+}
+
+//===- Definitions -----------------------------------------------------------------------------------------------===//
+
+void DGDialect::addOptimizerOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/ops/training/OptimizerOps.cpp.inc"
+      >();
+}
+
+} // namespace dg::ir
+
+#define GET_OP_CLASSES
+#include "ir/ops/training/OptimizerOps.cpp.inc"

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sharding rules that several families share.
+#pragma once
+
+#include "ir/dialect/Dialect.h"
+
+namespace dg::ir {
+
+/// Dimensions of equal place (counted from the last) and size move together, over all operands and results; a repeated
+/// dimension has size 1 and stays whole. The results have one shape, to which the operands broadcast.
+ShardingRule broadcastRule(mlir::Operation *op);
+
+/// The first `numDims` dimensions of operand 0 move together with the same dimensions of `operands` and `results`
+/// (their numbers); everything else stays whole.
+ShardingRule leadingRule(mlir::Operation *op, int64_t numDims, llvm::ArrayRef<unsigned> operands,
+                         llvm::ArrayRef<unsigned> results);
+
+/// Ops through which a partial sum may pass unreduced where all their operands are partial, because they are linear in
+/// them together (casts between floats up to rounding).
+bool isLinear(mlir::Operation *op);
+
+} // namespace dg::ir

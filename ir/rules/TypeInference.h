@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the families share when they infer result types: operands that are not deduced yet, `?` dimensions,
+// broadcasting, and errors that name the op although it does not exist yet.
+#pragma once
+
+#include "ir/dialect/Dialect.h"
+
+namespace dg::ir {
+
+/// True, with `numResults` undeduced results, where some operand is not deduced yet: then there is nothing to check.
+inline bool deferInference(mlir::MLIRContext *context, mlir::ValueRange operands, unsigned numResults,
+                           llvm::SmallVectorImpl<mlir::Type> &inferred) {
+  if (llvm::none_of(operands.getTypes(), isAny))
+    return false;
+  inferred.assign(numResults, AnyType::get(context));
+  return true;
+}
+
+/// False where two sizes differ for certain; `?` may be any size.
+inline bool mayBeEqual(int64_t a, int64_t b) {
+  return a == b || mlir::ShapedType::isDynamic(a) || mlir::ShapedType::isDynamic(b);
+}
+
+/// The same for shapes.
+inline bool mayBeEqual(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b) {
+  return a.size() == b.size() &&
+         llvm::all_of(llvm::zip(a, b), [](auto sizes) { return mayBeEqual(std::get<0>(sizes), std::get<1>(sizes)); });
+}
+
+/// Fails with `'dg.name' op <message>` at the location, if there is one.
+template <typename Op, typename... Parts>
+mlir::LogicalResult reject(std::optional<mlir::Location> location, Parts &&...message) {
+  return mlir::emitOptionalError(location, "'", Op::getOperationName(), "' op ", std::forward<Parts>(message)...);
+}
+
+/// The shape of numpy's broadcast of two shapes; nothing where they do not fit.
+inline std::optional<llvm::SmallVector<int64_t>> broadcastShapes(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b) {
+  if (a.size() < b.size())
+    std::swap(a, b);
+  llvm::SmallVector<int64_t> shape(a);
+  size_t offset = a.size() - b.size();
+  for (size_t dim = 0; dim < b.size(); ++dim) {
+    int64_t &size = shape[offset + dim];
+    if (!mayBeEqual(size, b[dim]) && size != 1 && b[dim] != 1)
+      return std::nullopt;
+    if (size == 1 || (mlir::ShapedType::isDynamic(size) && b[dim] != 1))
+      size = b[dim];
+  }
+  return shape;
+}
+
+} // namespace dg::ir

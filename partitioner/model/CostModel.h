@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long things take on a cluster: kernels by the roofline, transfers and collectives by latency and bandwidth
+// (the alpha-beta model of Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication Operations",
+// 2005).
+#pragma once
+
+#include "partitioner/model/Cluster.h"
+#include "runtime/plan/Plan.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace dg::partitioner {
+
+/// How a collective is routed. The bracketing of its sums is the plan's own matter.
+enum class Algorithm {
+  direct,            ///< every rank reaches every other at once: mapped memory, or a full crossbar
+  ring,              ///< n-1 neighbour steps for each pass
+  recursiveDoubling, ///< log2 n steps with the whole (all-reduce) or a doubling (all-gather) message
+  tree,              ///< binomial, the whole message in each step
+  twoLevel,          ///< inside the nodes, between the nodes, inside the nodes again
+};
+const char *nameOf(Algorithm algorithm);
+
+/// The ranks of a collective, as far as time is concerned.
+struct Group {
+  uint32_t numRanks = 1;
+  uint32_t numNodes = 1; ///< that the ranks stand on
+};
+
+/// All methods are const and pure: any thread may call them.
+class CostModel {
+public:
+  explicit CostModel(Cluster cluster) : machines(std::move(cluster)) {}
+  const Cluster &cluster() const { return machines; }
+
+  /// max(flops / (peak · efficiency), bytes / memory bandwidth) + launch. Free work (no flops, no bytes) takes 0. Where
+  /// the device has a curve for the op it is read instead: between two points straight in logarithms, outside of them
+  /// in proportion, and never less than a launch.
+  double kernelUs(double flops, double bytes, plan::DType type, const std::string &op = "") const;
+  /// One message: latency + bytes / bandwidth of the link between the two ranks.
+  double transferUs(double bytes, int64_t fromRank, int64_t toRank) const;
+  /// `kind` is allReduce, allGather, reduceScatter or broadcast; `bytes` is the size of the whole tensor (the input of
+  /// allReduce, reduceScatter and broadcast, the output of allGather).
+  double collectiveUs(plan::TaskKind kind, Algorithm algorithm, Group group, double bytes) const;
+  /// The fastest algorithm for this message; ties go to the earlier enumerator.
+  Algorithm bestAlgorithm(plan::TaskKind kind, Group group, double bytes) const;
+  /// The link that a message between these ranks takes.
+  const Link &linkBetween(int64_t rankA, int64_t rankB) const {
+    return machines.isSameNode(rankA, rankB) ? machines.intraNode : machines.interNode;
+  }
+  /// Counts the nodes that these ranks stand on.
+  Group groupOf(const std::vector<int64_t> &ranks) const;
+
+private:
+  Cluster machines;
+};
+
+} // namespace dg::partitioner

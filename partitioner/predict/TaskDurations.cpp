@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/predict/TaskDurations.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace dg::partitioner {
+
+using plan::Task;
+using plan::TaskId;
+using plan::TaskKind;
+
+Result<TaskDurations::Cost> TaskDurations::of(const Task &task, size_t depth) {
+  if (isCollective(task.kind))
+    return Cost{0, collectiveUs(task)};
+  switch (task.kind) {
+  case TaskKind::send:
+    return Cost{0, sendUs(task)};
+  case TaskKind::receive:
+  case TaskKind::finish:
+    return Cost{};
+  case TaskKind::loop:
+    return loopCost(task, depth);
+  default:
+    return Cost{costs.kernelUs(task.flops, bytesOf(task), typeOf(task), task.op), 0};
+  }
+}
+
+double TaskDurations::sendUs(const Task &send) {
+  return bytesOfBuffer(send, 0) / linkBetweenStages(send.stage, send.peerStage).bytesPerSecond * 1e6;
+}
+
+const Link &TaskDurations::linkBetweenStages(uint32_t from, uint32_t to) {
+  auto [found, isNew] = links.try_emplace({from, to}, nullptr);
+  if (isNew) {
+    const int64_t ranksPerStage = plan.mesh.numRanks() / plan.numStages();
+    for (int64_t i = 0; i < ranksPerStage; ++i) {
+      const Link &link = costs.linkBetween(from * ranksPerStage + i, to * ranksPerStage + i);
+      if (!found->second || link.bytesPerSecond < found->second->bytesPerSecond)
+        found->second = &link;
+    }
+  }
+  return *found->second;
+}
+
+bool TaskDurations::takesCores(const Task &task) {
+  if (costs.cluster().coresPerNode == 0)
+    return false;
+  if (task.kind == TaskKind::send)
+    return &linkBetweenStages(task.stage, task.peerStage) == &costs.cluster().intraNode;
+  return isCollective(task.kind) && groupOf(task).numNodes == 1;
+}
+
+double TaskDurations::collectiveUs(const Task &task) {
+  Group group = groupOf(task);
+  double bytes = bytesOfBuffer(task, task.kind == TaskKind::allGather ? 1 : 0);
+  return costs.collectiveUs(task.kind, costs.bestAlgorithm(task.kind, group, bytes), group, bytes);
+}
+
+/// The group of the stage that stands on the most nodes: the others wait for it.
+Group TaskDurations::groupOf(const Task &task) {
+  auto [found, isNew] = groups.try_emplace({task.stage, task.axis}, Group{});
+  if (isNew) {
+    const int64_t ranksPerStage = plan.mesh.numRanks() / plan.numStages();
+    for (int64_t i = 0; i < ranksPerStage; ++i) {
+      int64_t rank = task.stage * ranksPerStage + i;
+      std::vector<int64_t> ranks = plan.mesh.groupOf(rank, task.axis);
+      if (ranks.empty() || ranks.front() != rank)
+        continue;
+      if (Group group = costs.groupOf(ranks); group.numNodes >= found->second.numNodes)
+        found->second = group;
+    }
+  }
+  return found->second;
+}
+
+double TaskDurations::bytesOfBuffer(const Task &task, size_t index) const {
+  return index < task.buffers.size() ? double(plan.values[task.buffers[index]].bytes) : 0;
+}
+
+double TaskDurations::bytesOf(const Task &task) const {
+  if (task.bytes > 0 || task.kind == TaskKind::kernel)
+    return task.bytes;
+  double bytes = 0; // zero writes one buffer; copy and slice read and write the smaller one
+  for (size_t i = 0; i < task.buffers.size(); ++i)
+    bytes = i == 0 ? bytesOfBuffer(task, i) : std::min(bytes, bytesOfBuffer(task, i));
+  return task.kind == TaskKind::zero ? bytes : 2 * bytes;
+}
+
+plan::DType TaskDurations::typeOf(const Task &task) const {
+  if (!task.writes.empty())
+    return plan.values[task.writes.front()].dtype;
+  return task.buffers.empty() ? plan::DType::f32 : plan.values[task.buffers.back()].dtype;
+}
+
+Result<TaskDurations::Cost> TaskDurations::loopCost(const Task &task, size_t depth) {
+  if (depth > plan.chunks.size())
+    return Status::error(ErrorKind::badInput, "plan: loop '{}' of stage {} contains itself; compile the job again",
+                         task.name, task.stage);
+  Cost total;
+  for (TaskId id : plan.chunks[task.body].tasks) {
+    const Task &inner = plan.tasks[id];
+    if (inner.kind == TaskKind::send || inner.kind == TaskKind::receive)
+      return Status::error(ErrorKind::badInput,
+                           "plan: task '{}' sends or receives inside loop '{}'; only chunks may do that", inner.name,
+                           task.name);
+    Result<Cost> cost = of(inner, depth + 1);
+    if (!cost)
+      return cost.status();
+    total.computeUs += task.trips * cost->computeUs;
+    total.commUs += task.trips * cost->commUs;
+  }
+  return total;
+}
+
+} // namespace dg::partitioner

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says early, in the model's own words, what a mesh asks that the model cannot give.
+#include "ir/ops/product/AttentionOps.h"
+#include "passes/Passes.h"
+#include "passes/partition/Mesh.h"
+
+using namespace mlir;
+
+namespace dg::passes {
+#define GEN_PASS_DEF_CHECKMESH
+#include "passes/Passes.h.inc"
+
+namespace {
+
+struct CheckMeshPass : impl::CheckMeshBase<CheckMeshPass> {
+  using CheckMeshBase::CheckMeshBase;
+
+  void runOnOperation() override {
+    FailureOr<plan::Mesh> parsed = parseMesh(mesh, getOperation().getLoc());
+    if (failed(parsed))
+      return signalPassFailure();
+    int64_t tensor = parsed->sizeOf("tensor");
+    WalkResult result = getOperation().walk([&](ir::AttentionOp op) {
+      uint64_t heads = op.getKvHeads().value_or(op.getHeads());
+      if (heads % uint64_t(tensor) == 0)
+        return WalkResult::advance();
+      op.emitOpError() << "has " << heads << " heads, which do not divide over tensor=" << tensor
+                       << ": choose a tensor axis that divides the heads";
+      return WalkResult::interrupt();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace dg::passes

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bridge to the partitioner's search: a whole graph, differentiated and with its updates, as partitioner::Model.
+#pragma once
+
+#include "partitioner/model/Model.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Support/LogicalResult.h"
+
+namespace dg::passes {
+
+/// Reads @train, or else @infer (a job that trains is planned for training, whatever else it holds), after the passes
+/// of buildWholePipeline, whose batch must be bound to all samples of a step. Reports an error at the module where it
+/// has neither.
+mlir::FailureOr<partitioner::Model> extractModel(mlir::ModuleOp module);
+
+} // namespace dg::passes

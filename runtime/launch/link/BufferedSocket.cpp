@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launch/link/BufferedSocket.h"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace dg {
+
+BufferedSocket::BufferedSocket(int descriptor) : socket(descriptor) {
+  fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
+}
+
+BufferedSocket::~BufferedSocket() { close(socket); }
+
+bool BufferedSocket::flush() {
+  while (hasOutput()) {
+    ssize_t written = ::send(socket, outgoing.data() + numSent, outgoing.size() - numSent, MSG_NOSIGNAL);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      return errno == EAGAIN;
+    numSent += size_t(written);
+  }
+  outgoing.clear();
+  numSent = 0;
+  return true;
+}
+
+bool BufferedSocket::fill() {
+  char bytes[65536];
+  while (true) {
+    ssize_t got = ::recv(socket, bytes, sizeof bytes, 0);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      return errno == EAGAIN;
+    if (got == 0)
+      return false;
+    incoming.append(bytes, size_t(got));
+  }
+}
+
+} // namespace dg

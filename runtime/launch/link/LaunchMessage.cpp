@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launch/link/LaunchMessage.h"
+
+#include "runtime/launch/link/ControlSocket.h"
+
+#include <charconv>
+#include <cstring>
+#include <type_traits>
+
+namespace dg {
+
+static_assert(std::is_trivially_copyable_v<RankProgress>);
+
+std::string packProgress(const std::vector<RankProgress> &ranks) {
+  return {reinterpret_cast<const char *>(ranks.data()), ranks.size() * sizeof(RankProgress)};
+}
+
+std::vector<RankProgress> unpackProgress(const std::string &text) {
+  if (text.size() % sizeof(RankProgress) != 0)
+    return {};
+  std::vector<RankProgress> ranks(text.size() / sizeof(RankProgress));
+  std::memcpy(ranks.data(), text.data(), text.size());
+  return ranks;
+}
+
+static bool readNumber(const std::string &text, int64_t &number) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+std::string packJoin(const JoinRequest &request) {
+  return packParts({std::to_string(request.numLocal), request.hostName, request.hostId, request.fingerprint});
+}
+
+bool unpackJoin(const std::string &text, JoinRequest &request) {
+  auto parts = unpackParts(text);
+  if (!parts || parts->size() != 4 || !readNumber((*parts)[0], request.numLocal) || request.numLocal < 1)
+    return false;
+  request.hostName = (*parts)[1], request.hostId = (*parts)[2], request.fingerprint = (*parts)[3];
+  return true;
+}
+
+std::string packPlacement(const RankPlacement &placement) {
+  return packParts({std::to_string(placement.firstRank), std::to_string(placement.numLocal),
+                    std::to_string(placement.numRanks), std::to_string(placement.firstLocalRank),
+                    placement.spansHosts ? "1" : "0"});
+}
+
+bool unpackPlacement(const std::string &text, RankPlacement &placement) {
+  auto parts = unpackParts(text);
+  if (!parts || parts->size() != 5)
+    return false;
+  placement.spansHosts = (*parts)[4] == "1";
+  return readNumber((*parts)[0], placement.firstRank) && readNumber((*parts)[1], placement.numLocal) &&
+         readNumber((*parts)[2], placement.numRanks) && readNumber((*parts)[3], placement.firstLocalRank);
+}
+
+} // namespace dg

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launch/ranks/LocalRanks.h"
+
+#include "runtime/launch/ranks/OrphanSegments.h"
+#include "runtime/launch/ranks/RankProcess.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+namespace dg {
+
+using Kind = LaunchMessage::Kind;
+using Clock = std::chrono::steady_clock;
+
+/// How long the kernel may take to remove a process after SIGKILL.
+static constexpr std::chrono::milliseconds killTime{5000};
+
+/// One rank as its launcher sees it.
+struct LocalRanks::Child {
+  pid_t pid = 0;
+  int pidDescriptor = -1;
+  bool isAlive = false;
+  std::unique_ptr<ControlSocket> socket; ///< null once the rank has closed it
+  LineHistory history;
+  std::unique_ptr<OutputRelay> output, error;
+  RankProgress last;
+};
+
+static Status systemError(const char *what) {
+  return Status::error(ErrorKind::runFailed, "cannot {}: {}", what, std::strerror(errno));
+}
+
+static sigset_t handledSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int number : {SIGINT, SIGTERM, SIGHUP})
+    sigaddset(&set, number);
+  return set;
+}
+
+LocalRanks::LocalRanks(const LaunchOptions &options, RankPlacement placement, Sink sink)
+    : options(options), placement(std::move(placement)), sink(std::move(sink)),
+      children(size_t(this->placement.numLocal)) {}
+
+LocalRanks::~LocalRanks() {
+  signalAll(SIGKILL);
+  for (Child &child : children) {
+    if (child.isAlive)
+      waitpid(child.pid, nullptr, 0);
+    if (child.pidDescriptor >= 0)
+      close(child.pidDescriptor);
+  }
+  restoreSignals();
+}
+
+void LocalRanks::restoreSignals() {
+  if (signals < 0)
+    return;
+  close(std::exchange(signals, -1));
+  sigaction(SIGCHLD, &oldChildAction, nullptr);
+  timespec now = {};
+  sigset_t handled = handledSignals();
+  while (sigtimedwait(&handled, nullptr, &now) > 0) // it would end the launcher a moment before it returns
+    ;
+  sigprocmask(SIG_SETMASK, &oldMask, nullptr);
+}
+
+Status LocalRanks::fork(const RankMain &rankMain, std::vector<int> foreign) {
+  clock_gettime(CLOCK_REALTIME, &started);
+  Result<std::unique_ptr<SharedBoard>> made = SharedBoard::make(placement.numLocal);
+  if (!made)
+    return made.status();
+  board = std::move(*made);
+  sigset_t handled = handledSignals();
+  sigprocmask(SIG_BLOCK, &handled, &oldMask);
+  signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signals < 0) {
+    Status status = systemError("watch for signals");
+    sigprocmask(SIG_SETMASK, &oldMask, nullptr);
+    return status;
+  }
+  // Who has started this process may have left SIGCHLD ignored; then a rank's end could not be asked for.
+  sigaction(SIGCHLD, nullptr, &oldChildAction);
+  if (oldChildAction.sa_handler == SIG_IGN || (oldChildAction.sa_flags & SA_NOCLDWAIT)) {
+    struct sigaction action = {};
+    action.sa_handler = SIG_DFL;
+    sigaction(SIGCHLD, &action, nullptr);
+  }
+  std::fflush(nullptr); // or the children would write it again
+  pid_t self = getpid();
+  foreign.push_back(signals);
+  for (Child &child : children) {
+    int64_t rank = rankOf(child);
+    int sockets[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
+      return systemError("make a socket pair");
+    child.socket = std::make_unique<ControlSocket>(sockets[0]);
+    foreign.push_back(sockets[0]);
+    // Rank 0 keeps the tool's stdout, so that --json stays clean, and a terminal, so that progress bars work.
+    auto makeRelay = [&](OutputQueue &target, std::unique_ptr<OutputRelay> &relay, int &writeEnd) {
+      int pipes[2];
+      if (pipe2(pipes, O_CLOEXEC) != 0)
+        return systemError("make a pipe for the output of a rank");
+      relay = std::make_unique<OutputRelay>(pipes[0], target, fmt::format("[{}] ", rank), child.history);
+      foreign.push_back(pipes[0]);
+      writeEnd = pipes[1];
+      return Status::ok();
+    };
+    bool keepsOutput = rank == 0;
+    bool keepsError = rank == 0 && (placement.numRanks == 1 || isatty(STDERR_FILENO));
+    RankProcess process;
+    process.rank = rank;
+    process.localIndex = &child - children.data();
+    process.placement = &placement;
+    process.launcher = self;
+    process.socket = sockets[1];
+    auto closeOurs = [&] {
+      for (int descriptor : {process.socket, process.output, process.error})
+        if (descriptor >= 0)
+          close(descriptor);
+    };
+    Status piped = keepsOutput ? Status::ok() : makeRelay(output, child.output, process.output);
+    if (piped && !keepsError)
+      piped = makeRelay(error, child.error, process.error);
+    if (!piped) {
+      closeOurs();
+      return piped;
+    }
+    process.signalMask = oldMask;
+    process.board = board.get();
+    process.foreign = foreign;
+    child.pid = ::fork();
+    if (child.pid == 0)
+      runRankProcess(process, rankMain);
+    int forkError = errno;
+    closeOurs();
+    errno = forkError;
+    if (child.pid < 0)
+      return systemError("fork a rank");
+    child.isAlive = true;
+    child.pidDescriptor = int(syscall(SYS_pidfd_open, child.pid, 0));
+    if (child.pidDescriptor < 0)
+      return systemError("watch a rank (Linux 5.3 or newer is needed)");
+    foreign.push_back(child.pidDescriptor);
+  }
+  return Status::ok();
+}
+
+int64_t LocalRanks::rankOf(const Child &child) const { return placement.firstRank + (&child - children.data()); }
+
+bool LocalRanks::isAnyAlive() const {
+  for (const Child &child : children)
+    if (child.isAlive)
+      return true;
+  return false;
+}
+
+void LocalRanks::signalAll(int number, int64_t except) {
+  for (Child &child : children)
+    if (child.isAlive && rankOf(child) != except)
+      kill(child.pid, number); // the process is not reaped yet, so the number is still its own
+}
+
+void LocalRanks::addTo(PollSet &set) {
+  set.add(signals, POLLIN, [this] { onSignals(); });
+  for (OutputQueue *queue : {&output, &error})
+    if (queue->hasOutput())
+      set.add(queue->descriptor(), POLLOUT, [queue] { queue->flush(); });
+  for (Child &child : children) {
+    if (child.socket)
+      set.add(child.socket->descriptor(), short(POLLIN | (child.socket->hasOutput() ? POLLOUT : 0)),
+              [this, &child] { onSocket(child); });
+    for (std::unique_ptr<OutputRelay> *relay : {&child.output, &child.error})
+      if (*relay && !(*relay)->isHeldUp())
+        set.add((*relay)->descriptor(), POLLIN, [relay] {
+          if (*relay && !(*relay)->move())
+            relay->reset();
+        });
+    if (child.isAlive)
+      set.add(child.pidDescriptor, POLLIN, [this, &child] { onDeath(child); });
+  }
+}
+
+void LocalRanks::onSignals() {
+  signalfd_siginfo info;
+  while (read(signals, &info, sizeof info) == ssize_t(sizeof info))
+    sink({.kind = Kind::asked, .number = int64_t(info.ssi_signo)});
+}
+
+void LocalRanks::onSocket(Child &child) {
+  if (!child.socket)
+    return;
+  bool isConnected = child.socket->flush();
+  isConnected = child.socket->fill() && isConnected;
+  std::vector<LaunchMessage> told;
+  while (std::optional<Frame> frame = child.socket->take()) {
+    if (frame->kind == FrameKind::gather)
+      told.push_back({.kind = Kind::part, .rank = rankOf(child), .text = std::move(frame->payload)});
+    else
+      told.push_back({.kind = Kind::report,
+                      .rank = rankOf(child),
+                      .number = int64_t(frame->number) + (frame->origin == FailureOrigin::own ? 0 : 256),
+                      .text = std::move(frame->payload)});
+  }
+  if (!isConnected)
+    child.socket.reset();
+  for (LaunchMessage &message : told)
+    sink(std::move(message));
+}
+
+void LocalRanks::onDeath(Child &child) {
+  if (!child.isAlive)
+    return;
+  onSocket(child); // its last words, and then its death
+  int status = 0;
+  pid_t got;
+  while ((got = waitpid(child.pid, &status, 0)) < 0 && errno == EINTR)
+    ;
+  if (got != child.pid)
+    status = unknownWaitStatus; // someone else in this process has asked for it before
+  child.isAlive = false;
+  isForced = isForced || status == unknownWaitStatus || WIFSIGNALED(status);
+  for (std::unique_ptr<OutputRelay> *relay : {&child.output, &child.error})
+    if (*relay)
+      (*relay)->moveRest();
+  sink({.kind = Kind::ended, .rank = rankOf(child), .number = status, .text = child.history.text()});
+}
+
+void LocalRanks::deliver(const LaunchMessage &gathered) {
+  for (Child &child : children) {
+    if (!child.socket)
+      continue;
+    child.socket->queue({.kind = FrameKind::gather, .number = uint64_t(gathered.number), .payload = gathered.text});
+    if (!child.socket->flush())
+      child.socket.reset();
+  }
+}
+
+/// Ranks leave at once.
+void LocalRanks::stop(const LaunchMessage &command) {
+  bool isAtOnce = command.number != 0;
+  if (isStopping && !isAtOnce)
+    return;
+  isStopping = isForced = true;
+  board->abandon();
+  if (isAtOnce)
+    return killAll();
+  killDeadline = Clock::now() + options.stopTime;
+  signalAll(SIGTERM, command.rank);
+}
+
+void LocalRanks::killAll() {
+  isForced = isKillSent = true;
+  killDeadline = Clock::now() + killTime;
+  signalAll(SIGKILL);
+}
+
+void LocalRanks::apply(const LaunchMessage &command) {
+  if (!board)
+    return; // not even begun
+  switch (command.kind) {
+  case Kind::gathered:
+    return deliver(command);
+  case Kind::save:
+    isTerminationTold = true;
+    board->requestShutdown();
+    signalAll(SIGTERM);
+    return sink({.kind = Kind::entered, .number = int64_t(board->hold())});
+  case Kind::release:
+    return board->release(uint64_t(command.number));
+  case Kind::stop:
+    return stop(command);
+  default:
+    return;
+  }
+}
+
+void LocalRanks::tick() {
+  if (!isTerminationTold && board->isShutdownRequested()) {
+    isTerminationTold = true;
+    sink({.kind = Kind::asked, .number = SIGTERM}); // it came to a rank, not to the launcher
+  }
+  if (Clock::now() >= killDeadline) {
+    if (isKillSent)
+      giveUp();
+    else
+      killAll();
+  }
+  if (!isAnyAlive() && !std::exchange(isFinished, true))
+    finish();
+}
+
+/// Only a process that hangs inside the kernel survives SIGKILL for seconds.
+void LocalRanks::giveUp() {
+  for (Child &child : children)
+    if (std::exchange(child.isAlive, false)) {
+      say(fmt::format("pid {} does not end although it was killed; it hangs in the kernel", child.pid));
+      sink({.kind = Kind::ended, .rank = rankOf(child), .number = SIGKILL});
+    }
+}
+
+void LocalRanks::finish() {
+  for (Child &child : children) { // what they wrote just before they ended
+    for (std::unique_ptr<OutputRelay> *relay : {&child.output, &child.error})
+      if (*relay)
+        (*relay)->moveRest();
+    child.output.reset();
+    child.error.reset();
+  }
+  if (isForced)
+    removeOrphanSegments(started);
+  sink({.kind = Kind::gone, .text = packProgress(progress())});
+}
+
+void LocalRanks::say(const std::string &text) { error.add(fmt::format("{}: {}\n", options.tool, text)); }
+
+void LocalRanks::tellFailure(const RankFailure &failure) {
+  say(failure.text);
+  if (options.onFailure)
+    options.onFailure(failure);
+}
+
+void LocalRanks::drainOutput(bool isPatient) {
+  restoreSignals(); // Ctrl-C ends the wait, and with it the launcher
+  constexpr std::chrono::milliseconds day{86'400'000}, second{1000};
+  size_t lost = output.drain(isPatient ? day : second) + error.drain(isPatient ? day : second);
+  if (lost > 0) {
+    say(fmt::format("nobody read the last {} bytes that ranks had printed; they are lost", lost));
+    error.drain(std::chrono::milliseconds(0));
+  }
+}
+
+/// T (stopped by a signal) or t (by a debugger).
+static bool isSuspended(pid_t pid) {
+  char path[64], text[512];
+  std::snprintf(path, sizeof path, "/proc/%d/stat", int(pid));
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0)
+    return false;
+  ssize_t got = read(file, text, sizeof text - 1);
+  close(file);
+  text[std::max<ssize_t>(got, 0)] = '\0';
+  const char *name = std::strrchr(text, ')'); // the name may hold anything
+  return name && name[1] == ' ' && (name[2] == 'T' || name[2] == 't');
+}
+
+std::vector<RankProgress> LocalRanks::progress() {
+  std::vector<RankProgress> all;
+  for (Child &child : children) {
+    const ProgressLine &line = board->line(&child - children.data());
+    constexpr auto relaxed = std::memory_order_relaxed;
+    RankProgress now;
+    now.rank = rankOf(child);
+    now.pid = child.pid;
+    now.step = line.step.load(relaxed), now.pulses = line.pulses.load(relaxed);
+    now.task = line.task.load(relaxed), now.microbatch = line.microbatch.load(relaxed);
+    now.phase = line.phase.load(relaxed), now.waitingFor = line.waitingFor.load(relaxed);
+    now.isSuspended = child.last.isSuspended;
+    // The process table is asked only about ranks that do not move.
+    if (now == child.last && child.isAlive)
+      now.isSuspended = isSuspended(child.pid);
+    else if (child.isAlive)
+      now.isSuspended = 0;
+    child.last = now;
+    all.push_back(now);
+  }
+  return all;
+}
+
+} // namespace dg

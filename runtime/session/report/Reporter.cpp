@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/session/report/Reporter.h"
+
+#include "runtime/session/report/JsonLine.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+namespace dg::session {
+
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+class SilentReporter final : public Reporter {};
+
+/// Says yes at most every tenth of a second.
+class Throttle {
+public:
+  bool isDue() {
+    auto now = Clock::now();
+    if (now - last < std::chrono::milliseconds(100))
+      return false;
+    last = now;
+    return true;
+  }
+
+private:
+  Clock::time_point last{};
+};
+
+/// Where a report goes, and the first error on the way.
+class Output {
+public:
+  explicit Output(FILE *file) : file(file) {}
+  void write(const std::string &text) {
+    if (error != 0)
+      return;
+    errno = 0;
+    if (std::fwrite(text.data(), 1, text.size(), file) != text.size() || std::fflush(file) != 0)
+      error = errno != 0 ? errno : EIO;
+  }
+  Status failure() const {
+    return error == 0 ? Status::ok()
+                      : Status::error(ErrorKind::runFailed, "the report on stdout cannot be written: {}",
+                                      std::strerror(error));
+  }
+
+private:
+  FILE *file;
+  int error = 0;
+};
+
+std::string meshText(const plan::Mesh &mesh) {
+  std::string text;
+  for (const plan::MeshAxis &axis : mesh.axes)
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis.name, axis.size);
+  return text;
+}
+
+class JsonReporter final : public Reporter {
+public:
+  explicit JsonReporter(FILE *out) : out(out) {}
+
+  void start(const StartInfo &info) override {
+    const plan::Plan &plan = *info.plan;
+    JsonLine line("start");
+    line.add("program", info.program).add("model", plan.model.name).add("parameters", plan.model.parameters);
+    line.add("ranks", plan.mesh.numRanks()).add("mesh", meshText(plan.mesh)).add("threads", info.threads);
+    line.add("batch", info.batch).add("samples", info.samples).add("steps_per_epoch", info.stepsPerEpoch);
+    line.add("seed", info.seed).add("step", info.step);
+    if (!info.target.empty())
+      line.add("target", info.target);
+    if (!info.resumedFrom.empty())
+      line.add("resumed_from", info.resumedFrom);
+    print(std::move(line), true);
+  }
+  void step(const StepInfo &info) override {
+    JsonLine line("step");
+    line.add("step", info.step).add("loss", info.loss).add("step_us", info.stepUs).add("samples", info.samples);
+    print(std::move(line), throttle.isDue());
+  }
+  void inferred(const InferredInfo &info) override {
+    JsonLine line("step");
+    line.add("step", info.step).add("step_us", info.stepUs).add("samples", info.samples);
+    print(std::move(line), throttle.isDue());
+  }
+  void epoch(const EpochInfo &info) override {
+    JsonLine line("epoch");
+    line.add("epoch", info.epoch).add("loss", info.meanLoss).add("samples", info.samples);
+    line.add("seconds", info.seconds).add("lr", info.learningRate);
+    print(std::move(line), true);
+  }
+  void evaluation(const EvaluationInfo &info) override {
+    JsonLine line("eval");
+    line.add("epoch", info.epoch).add("step", info.step);
+    if (info.hasLoss)
+      line.add("loss", info.loss);
+    if (info.hasAccuracy)
+      line.add("accuracy", info.accuracy);
+    print(std::move(line.add("samples", info.samples).add("seconds", info.seconds)), true);
+  }
+  void checkpoint(const CheckpointInfo &info) override {
+    JsonLine line("checkpoint");
+    print(std::move(line.add("step", info.step).add("path", info.path).add("seconds", info.seconds)), true);
+  }
+  void end(const EndInfo &info) override {
+    JsonLine line("end");
+    line.add("steps", info.steps).add("epochs", info.epochs).add("seconds", info.seconds);
+    line.add("arena_bytes", info.arenaBytes).add("peak_rss_bytes", info.peakBytes);
+    print(std::move(line.addRaw("resumable", info.stopped ? "true" : "false")), true);
+  }
+  ~JsonReporter() override { flush(); }
+  void flush() override {
+    out.write(pending);
+    pending.clear();
+  }
+  Status failure() const override { return out.failure(); }
+
+private:
+  /// Whole lines leave in one write that a pipe takes at once or not at all, so that a rank that is killed leaves no
+  /// half of an event behind.
+  void print(JsonLine line, bool now) {
+    std::string text = std::move(line).finish();
+    if (pending.size() + text.size() > atomicBytes)
+      flush();
+    pending += text;
+    if (now)
+      flush();
+  }
+  static constexpr size_t atomicBytes = PIPE_BUF;
+  std::string pending;
+  Output out;
+  Throttle throttle;
+};
+
+class TextReporter final : public Reporter {
+public:
+  TextReporter(FILE *out, FILE *bar) : out(out), bar(bar) {}
+
+  void start(const StartInfo &info) override {
+    begun = info;
+    const plan::Plan &plan = *info.plan;
+    line("{}: {} parameters, {} rank{} ({}), {} thread{} each, batch {}, {} samples{}", plan.model.name,
+         plan.model.parameters, plan.mesh.numRanks(), plan.mesh.numRanks() == 1 ? "" : "s", meshText(plan.mesh),
+         info.threads, info.threads == 1 ? "" : "s", info.batch, info.samples,
+         info.resumedFrom.empty() ? "" : fmt::format(", continued from {}", info.resumedFrom));
+  }
+  void step(const StepInfo &info) override {
+    lastLoss = info.loss;
+    if (!bar || !throttle.isDue())
+      return;
+    constexpr int64_t width = 30;
+    int64_t total = std::max<int64_t>(begun.stepsPerEpoch, 1);
+    int64_t filled = std::clamp<int64_t>(width * info.stepInEpoch / total, 0, width);
+    fmt::print(bar, "\r\x1b[Kepoch {} [{:=<{}}{: <{}}] {}/{}  loss {:.4f}  {:.2f} ms a step", info.epoch, "", filled,
+               "", width - filled, info.stepInEpoch, total, info.loss, info.stepUs / 1000);
+    std::fflush(bar);
+    barShown = true;
+  }
+  void epoch(const EpochInfo &info) override {
+    line("epoch {}{}  loss {:.6f}  {} samples in {:.2f} s ({:.0f} a second)", info.epoch,
+         begun.epochs ? fmt::format("/{}", begun.epochs) : "", info.meanLoss, info.samples, info.seconds,
+         info.seconds > 0 ? double(info.samples) / info.seconds : 0.0);
+  }
+  void evaluation(const EvaluationInfo &info) override {
+    line("  evaluation{}{}  {} samples", info.hasLoss ? fmt::format("  loss {:.6f}", info.loss) : "",
+         info.hasAccuracy ? fmt::format("  accuracy {:.2f} %", 100 * info.accuracy) : "", info.samples);
+  }
+  void checkpoint(const CheckpointInfo &info) override { line("  checkpoint {}", info.path); }
+  void end(const EndInfo &info) override {
+    line("{} after {} steps ({} epochs) in {:.2f} s{}", info.stopped ? "stopped, continue with --resume," : "done",
+         info.steps, info.epochs, info.seconds, lastLoss ? fmt::format(", last loss {:.6f}", *lastLoss) : "");
+  }
+  void flush() override { clearBar(); }
+  Status failure() const override { return out.failure(); }
+
+private:
+  void clearBar() {
+    if (!std::exchange(barShown, false))
+      return;
+    fmt::print(bar, "\r\x1b[K");
+    std::fflush(bar);
+  }
+  template <typename... Args> void line(fmt::format_string<Args...> format, Args &&...args) {
+    clearBar();
+    out.write(fmt::format(format, std::forward<Args>(args)...) + "\n");
+  }
+  Output out;
+  FILE *bar;
+  Throttle throttle;
+  StartInfo begun;
+  std::optional<float> lastLoss;
+  bool barShown = false;
+};
+
+} // namespace
+
+std::unique_ptr<Reporter> makeSilentReporter() { return std::make_unique<SilentReporter>(); }
+std::unique_ptr<Reporter> makeJsonReporter(FILE *out) { return std::make_unique<JsonReporter>(out); }
+std::unique_ptr<Reporter> makeTextReporter(FILE *out, FILE *bar) { return std::make_unique<TextReporter>(out, bar); }
+
+std::string failureEvent(int64_t rank, uint64_t step, const std::string &message) {
+  JsonLine line("failure");
+  line.add("rank", rank).add("step", step).add("message", message);
+  return std::move(line).finish();
+}
+
+} // namespace dg::session

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/dgviz/facts/Communication.h"
+#include "tools/dgviz/FlowGraph.h"
+
+#include <map>
+#include <tuple>
+
+namespace dg::viz {
+
+using namespace dg::plan;
+
+std::vector<CommunicationOp> communicationOps(const Plan &plan, const Program &program,
+                                              const std::vector<double> &predictedUs,
+                                              const std::vector<double> *measuredUs) {
+  std::map<TaskId, const Collective *> details;
+  for (const Collective &collective : plan.collectives)
+    details[collective.task] = &collective;
+  std::vector<CommunicationOp> ops;
+  std::map<TaskId, size_t> known;
+  for (const std::vector<Action> &actions : program.actions)
+    for (const Action &action : actions)
+      for (TaskId id : plan.chunks[action.chunk].tasks) {
+        const Task &task = plan.tasks[id];
+        if (!isCommunication(task.kind) || task.kind == TaskKind::receive)
+          continue;
+        auto [found, isNew] = known.try_emplace(id, ops.size());
+        if (isNew) {
+          // A gather moves what it makes, everything else what it takes.
+          ValueId moved = task.buffers[task.kind == TaskKind::allGather ? 1 : 0];
+          auto detail = details.find(id);
+          ops.push_back({id, task.kind == TaskKind::send ? "pipe" : task.axis,
+                         detail == details.end() ? "" : detail->second->algorithm, plan.values[moved].bytes, 0,
+                         std::max(0.0, predictedUs[id]), measuredUs ? (*measuredUs)[id] : -1});
+        }
+        ++ops[found->second].calls;
+      }
+  return ops;
+}
+
+namespace {
+
+/// What the ops of one kind, stage and axis add to a pair of ranks that takes part in them.
+struct Flow {
+  double bytes = 0, timeUs = 0;
+};
+
+} // namespace
+
+TrafficMatrix trafficMatrix(const Plan &plan, const std::vector<CommunicationOp> &ops, uint32_t maxSize) {
+  auto numRanks = uint32_t(plan.mesh.numRanks());
+  TrafficMatrix matrix;
+  matrix.ranksPerCell = (numRanks + maxSize - 1) / maxSize;
+  matrix.size = (numRanks + matrix.ranksPerCell - 1) / matrix.ranksPerCell;
+  matrix.bytes.resize(size_t(matrix.size) * matrix.size);
+  matrix.timeUs.resize(matrix.bytes.size());
+  auto add = [&](int64_t from, int64_t to, const Flow &flow) {
+    size_t cell = size_t(from / matrix.ranksPerCell) * matrix.size + size_t(to / matrix.ranksPerCell);
+    matrix.bytes[cell] += flow.bytes;
+    matrix.timeUs[cell] += flow.timeUs;
+  };
+  // Ops are summed first: there are few kinds of them, but perhaps thousands of ranks.
+  std::map<std::tuple<uint32_t, TaskKind, std::string, uint32_t>, Flow> flows; // stage, kind, axis, peer stage or root
+  for (const CommunicationOp &op : ops) {
+    const Task &task = plan.tasks[op.task];
+    uint32_t partner = task.kind == TaskKind::send ? task.peerStage : task.kind == TaskKind::broadcast ? task.root : 0;
+    Flow &flow = flows[{task.stage, task.kind, op.axis, partner}];
+    flow.bytes += double(op.bytes) * op.calls;
+    flow.timeUs += op.predictedUs * op.calls;
+  }
+  int64_t perStage = plan.mesh.numRanks() / std::max<int64_t>(1, plan.numStages());
+  for (const auto &[key, flow] : flows) {
+    const auto &[stage, kind, axis, partner] = key;
+    for (int64_t i = 0; i < perStage; ++i) {
+      int64_t rank = stage * perStage + i;
+      if (kind == TaskKind::send) {
+        add(rank, int64_t(partner) * perStage + i, flow);
+        continue;
+      }
+      std::vector<int64_t> group = plan.mesh.groupOf(rank, axis);
+      double share = kind == TaskKind::allReduce   ? 2.0 / double(group.size())
+                     : kind == TaskKind::broadcast ? 1.0
+                                                   : 1.0 / double(group.size());
+      for (size_t other = 0; other < group.size(); ++other)
+        if (group[other] != rank && (kind != TaskKind::broadcast || group[partner % group.size()] == rank))
+          add(rank, group[other], {flow.bytes * share, flow.timeUs});
+    }
+  }
+  return matrix;
+}
+
+} // namespace dg::viz
