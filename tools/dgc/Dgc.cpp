@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // dgc: flags only. What it does is in Compile.cpp.
+#include "compiler/Compile.h"
+#include "compiler/ListOps.h"
 #include "tools/FlagChecks.h"
-#include "tools/dgc/Compile.h"
 #include "tools/dgc/FatalErrors.h"
-#include "tools/dgc/ListOps.h"
 
 #include <cstdio>
 
 int main(int argc, char **argv) {
-  using dg::tools::CompileOptions;
+  using dg::compiler::CompileOptions;
   using dg::tools::wholeNumber;
   CompileOptions options;
   CLI::App app(
@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
   what->add_option(
           "--batch", options.batch,
           "samples of a batch over all ranks: the size of dimension \"batch\" (default: the model's, where it has one)")
-      ->check(wholeNumber(1, dg::tools::maxBatch));
+      ->check(wholeNumber(1, dg::compiler::maxBatch));
   std::vector<std::string> binds;
   what->add_option("--bind", binds,
                    "NAME=SIZE gives a symbolic dimension its size; --batch N is short for batch=N (default: none)")
@@ -74,9 +74,9 @@ int main(int argc, char **argv) {
       ->check(dg::tools::finiteNumber(true));
   what->add_option("--loss-scale-interval", options.lossScaleInterval,
                    "steps without an overflow after which the scale is doubled (default: 2000)")
-      ->check(wholeNumber(1, dg::tools::maxBatch));
+      ->check(wholeNumber(1, dg::compiler::maxBatch));
   what->add_option("--accumulate", options.accumulate, "batches to a step, averaged (default: 1)")
-      ->check(wholeNumber(1, dg::tools::maxBatch));
+      ->check(wholeNumber(1, dg::compiler::maxBatch));
 
   auto *split = app.add_option_group("How to split it");
   split->add_option("--mesh", options.mesh, "ranks on each axis, as data=2,tensor=1,pipe=2 (default: one rank)");
@@ -104,7 +104,7 @@ int main(int argc, char **argv) {
   split
       ->add_option("--microbatches", options.microbatches,
                    "micro-batches of a batch (default: 1, with a pipeline 2 for each stage)")
-      ->check(wholeNumber(1, dg::tools::maxBatch));
+      ->check(wholeNumber(1, dg::compiler::maxBatch));
   split->add_option("--schedule", options.schedule,
                     "order of micro-batches in a pipeline: gpipe, 1f1b, interleaved:CHUNKS (parts of the model to a\n"
                     "rank), zb-h1, zb-v (default: 1f1b, or searched)");
@@ -164,7 +164,7 @@ int main(int argc, char **argv) {
     return *code;
   dg::tools::endWithBadInputWhereNoOpCanBeBuilt();
   if (listsOps)
-    return dg::tools::listOps();
+    return dg::compiler::listOps();
   if (options.model.empty()) {
     std::fprintf(stderr, "dgc: error: MODEL is required: a file or a family (dgc --help)\n");
     return 2;
@@ -182,10 +182,10 @@ int main(int argc, char **argv) {
     int64_t size = -1;
     auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
     // Only a batch needs a sample.
-    if (name.empty() || error != std::errc() || end != digits.data() + digits.size() || size > dg::tools::maxBatch ||
+    if (name.empty() || error != std::errc() || end != digits.data() + digits.size() || size > dg::compiler::maxBatch ||
         size < (name == "batch" ? 1 : 0)) {
       std::fprintf(stderr, "dgc: error: --bind %s: expected NAME=SIZE with a size from 1 to %ld, as batch=64\n",
-                   bind.c_str(), long(dg::tools::maxBatch));
+                   bind.c_str(), long(dg::compiler::maxBatch));
       return 2;
     }
     if (name == "batch")
@@ -210,5 +210,5 @@ int main(int argc, char **argv) {
     std::string stem = options.model.substr(options.model.find_last_of('/') + 1);
     options.output = stem.substr(0, stem.find_first_of(".:")) + ".dgx";
   }
-  return dg::tools::compile(options);
+  return dg::compiler::compile(options);
 }

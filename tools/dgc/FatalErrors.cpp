@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgc/FatalErrors.h"
 
-#include "tools/dgc/Report.h"
+#include "compiler/Report.h"
 
 #include "llvm/Support/ErrorHandling.h"
 
@@ -14,7 +14,7 @@ static void atFatalError(void *, const char *reason, bool) {
   if (llvm::StringRef(reason).contains("Failed to infer result type")) {
     llvm::errs() << "dgc: note: the op at this place is made of others, of which one does not take these operands: "
                     "give it operands of other types or sizes\n";
-    _exit(exitBadInput);
+    _exit(compiler::exitBadInput);
   }
   llvm::errs() << "LLVM ERROR: " << reason << "\n";
 }

@@ -9,7 +9,7 @@
 
 #include <string>
 
-namespace dg::tools {
+namespace dg::compiler {
 
 /// Builds the family that `spec` names. Null on failure, after one line on stderr.
 mlir::OwningOpRef<mlir::ModuleOp> loadFamily(const std::string &spec, mlir::MLIRContext &context);
@@ -26,4 +26,4 @@ bool isOnnx(const std::string &path);
 mlir::FailureOr<ir::OnnxModel> loadOnnx(const std::string &path, mlir::MLIRContext &context, ir::OnnxOptions options,
                                         const std::map<std::string, std::string> &constants);
 
-} // namespace dg::tools
+} // namespace dg::compiler

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-namespace dg::tools {
+namespace dg::compiler {
 
 /// Listens to a pass manager. One thread.
 class PhaseLog {
@@ -28,4 +28,4 @@ private:
   std::shared_ptr<Snapshots> snapshots; ///< shared with the instrumentation, which the pass manager owns
 };
 
-} // namespace dg::tools
+} // namespace dg::compiler

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/dgc/JobPlan.h"
+#include "compiler/JobPlan.h"
 
+#include "compiler/LoadModel.h"
+#include "compiler/Planning.h"
+#include "compiler/Report.h"
 #include "partitioner/memory/PlanMemory.h"
 #include "partitioner/schedule/PlanSchedule.h"
 #include "partitioner/schedule/Schedule.h"
 #include "passes/Pipeline.h"
 #include "passes/partition/Mesh.h"
-#include "tools/dgc/LoadModel.h"
-#include "tools/dgc/Planning.h"
-#include "tools/dgc/Report.h"
 
-namespace dg::tools {
+namespace dg::compiler {
 
 namespace {
 
@@ -275,4 +275,4 @@ int planJob(mlir::ModuleOp module, const CompileOptions &options, const StepSour
   return 0;
 }
 
-} // namespace dg::tools
+} // namespace dg::compiler

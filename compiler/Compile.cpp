@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/dgc/Compile.h"
+#include "compiler/Compile.h"
 
+#include "compiler/JobPlan.h"
+#include "compiler/LoadModel.h"
+#include "compiler/Planning.h"
+#include "compiler/Report.h"
+#include "compiler/Weights.h"
 #include "ir/build/Families.h"
 #include "ir/ops/structure/GraphOps.h"
 #include "partitioner/predict/Simulator.h"
@@ -10,11 +15,6 @@
 #include "passes/train/OptimizerSpec.h"
 #include "runtime/package/Package.h"
 #include "runtime/support/FileWriting.h"
-#include "tools/dgc/JobPlan.h"
-#include "tools/dgc/LoadModel.h"
-#include "tools/dgc/Planning.h"
-#include "tools/dgc/Report.h"
-#include "tools/dgc/Weights.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/MLIRContext.h"
@@ -25,7 +25,7 @@
 
 #include <deque>
 
-namespace dg::tools {
+namespace dg::compiler {
 
 namespace {
 
@@ -394,4 +394,4 @@ int compile(const CompileOptions &options) {
   return status ? 0 : report(status);
 }
 
-} // namespace dg::tools
+} // namespace dg::compiler

@@ -6,7 +6,7 @@
 
 #include "llvm/Support/raw_ostream.h"
 
-namespace dg::tools {
+namespace dg::compiler {
 
 inline constexpr int exitUsage = 2, exitBadInput = 65;
 
@@ -15,4 +15,4 @@ inline int report(const Status &status) {
   return status.exitCode();
 }
 
-} // namespace dg::tools
+} // namespace dg::compiler

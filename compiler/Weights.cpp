@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/dgc/Weights.h"
+#include "compiler/Weights.h"
 
 #include "ir/dialect/Elements.h"
 
@@ -8,7 +8,7 @@
 
 using namespace mlir;
 
-namespace dg::tools {
+namespace dg::compiler {
 
 /// The type's name in safetensors.
 static std::string dtypeOf(Type type) {
@@ -139,4 +139,4 @@ Result<std::string> Weights::pack(const std::vector<codegen::LiteralTensor> &lit
   return packed;
 }
 
-} // namespace dg::tools
+} // namespace dg::compiler

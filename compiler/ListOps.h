@@ -2,9 +2,9 @@
 // dgc --list-ops.
 #pragma once
 
-namespace dg::tools {
+namespace dg::compiler {
 
 /// Prints the table of all ops to stdout; the answer is the exit code.
 int listOps();
 
-} // namespace dg::tools
+} // namespace dg::compiler

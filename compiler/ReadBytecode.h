@@ -7,10 +7,10 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/MemoryBuffer.h"
 
-namespace dg::tools {
+namespace dg::compiler {
 
 /// Reads the bytecode in a child process, within limits of time and memory, and takes its module over as text with
 /// locations. Null on failure, after one message on stderr. Call it while the process has one thread.
 mlir::OwningOpRef<mlir::ModuleOp> readBytecode(llvm::MemoryBufferRef bytes, mlir::MLIRContext &context);
 
-} // namespace dg::tools
+} // namespace dg::compiler

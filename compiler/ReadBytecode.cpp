@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/dgc/ReadBytecode.h"
+#include "compiler/ReadBytecode.h"
 
 #include "ir/dialect/TextGuard.h"
 
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace dg::tools {
+namespace dg::compiler {
 
 namespace {
 constexpr unsigned maxSeconds = 60;
@@ -103,4 +103,4 @@ mlir::OwningOpRef<mlir::ModuleOp> readBytecode(llvm::MemoryBufferRef bytes, mlir
   return nullptr;
 }
 
-} // namespace dg::tools
+} // namespace dg::compiler

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What --simulate and --explain print. Units are in the names; the JSON keys are listed in tools/dgc/README.md.
-#include "tools/dgc/Planning.h"
+// What --simulate and --explain print. Units are in the names; the JSON keys are listed in compiler/README.md.
+#include "compiler/Planning.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 
-namespace dg::tools {
+namespace dg::compiler {
 
 namespace {
 
@@ -181,4 +181,4 @@ std::string explanationJson(const PlannedStep &planned) {
   return json.dump(2) + "\n";
 }
 
-} // namespace dg::tools
+} // namespace dg::compiler

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/dgc/LoadModel.h"
+#include "compiler/LoadModel.h"
 
+#include "compiler/ReadBytecode.h"
 #include "ir/build/Families.h"
 #include "ir/dialect/ElementTypes.h"
 #include "ir/dialect/Elements.h"
 #include "ir/dialect/TextGuard.h"
 #include "runtime/data/TensorFiles.h"
-#include "tools/dgc/ReadBytecode.h"
 
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/Diagnostics.h"
@@ -15,7 +15,7 @@
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
-namespace dg::tools {
+namespace dg::compiler {
 
 mlir::OwningOpRef<mlir::ModuleOp> loadFamily(const std::string &spec, mlir::MLIRContext &context) {
   // A spec has no line and column.
@@ -98,4 +98,4 @@ mlir::FailureOr<ir::OnnxModel> loadOnnx(const std::string &path, mlir::MLIRConte
   return ir::importOnnx((*buffer)->getBuffer(), path, context, options);
 }
 
-} // namespace dg::tools
+} // namespace dg::compiler

@@ -3,16 +3,16 @@
 // searches, and what it found is reported (--simulate, --explain) or compiled.
 #pragma once
 
+#include "compiler/Compile.h"
 #include "partitioner/search/Explain.h"
 #include "passes/Pipeline.h"
-#include "tools/dgc/Compile.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
 #include <string>
 #include <vector>
 
-namespace dg::tools {
+namespace dg::compiler {
 
 /// True where the flags ask for a search or for a report about a plan.
 bool wantsPlanning(const CompileOptions &options);
@@ -49,4 +49,4 @@ std::string simulationJson(const PlannedStep &planned);
 std::string explanationText(const PlannedStep &planned);
 std::string explanationJson(const PlannedStep &planned);
 
-} // namespace dg::tools
+} // namespace dg::compiler

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/dgc/ListOps.h"
+#include "compiler/ListOps.h"
 
 #include "codegen/plan/OpListing.h"
 #include "ir/dialect/Dialect.h"
 
-namespace dg::tools {
+namespace dg::compiler {
 
 int listOps() {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
@@ -13,4 +13,4 @@ int listOps() {
   return 0;
 }
 
-} // namespace dg::tools
+} // namespace dg::compiler

@@ -4,17 +4,17 @@
 #pragma once
 
 #include "codegen/plan/BuildPlan.h"
+#include "compiler/Compile.h"
+#include "compiler/PhaseLog.h"
+#include "compiler/Planning.h"
 #include "partitioner/model/Cluster.h"
-#include "tools/dgc/Compile.h"
-#include "tools/dgc/PhaseLog.h"
-#include "tools/dgc/Planning.h"
 
 #include "mlir/IR/OwningOpRef.h"
 
 #include <memory>
 #include <optional>
 
-namespace dg::tools {
+namespace dg::compiler {
 
 /// How the samples of a step are cut: the numbers behind --batch, --microbatches, --accumulate and the data axis.
 struct BatchPlan {
@@ -47,4 +47,4 @@ struct JobPlan {
 /// message on stderr. With --emit dg only `module` is set.
 int planJob(mlir::ModuleOp module, const CompileOptions &options, const StepSource &source, JobPlan &job);
 
-} // namespace dg::tools
+} // namespace dg::compiler

@@ -12,7 +12,7 @@
 #include <deque>
 #include <optional>
 
-namespace dg::tools {
+namespace dg::compiler {
 
 class Weights {
 public:
@@ -42,4 +42,4 @@ private:
   std::optional<package::Safetensors> given;
 };
 
-} // namespace dg::tools
+} // namespace dg::compiler

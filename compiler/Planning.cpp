@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/dgc/Planning.h"
+#include "compiler/Planning.h"
 
+#include "compiler/Report.h"
 #include "partitioner/schedule/Schedule.h"
 #include "partitioner/search/Conflict.h"
 #include "passes/partition/ExtractModel.h"
 #include "passes/partition/Mesh.h"
 #include "passes/partition/Pins.h"
-#include "tools/dgc/Report.h"
 
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
-namespace dg::tools {
+namespace dg::compiler {
 
 using partitioner::PipelineKind;
 using partitioner::Recompute;
@@ -180,4 +180,4 @@ int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::st
   return 0;
 }
 
-} // namespace dg::tools
+} // namespace dg::compiler

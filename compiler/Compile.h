@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-namespace dg::tools {
+namespace dg::compiler {
 
 /// The largest size that a flag may give, so that elements and bytes can be counted in 64 bits.
 inline constexpr int64_t maxBatch = INT32_MAX;
@@ -52,4 +52,4 @@ struct CompileOptions {
 /// messages are on stderr.
 int compile(const CompileOptions &options);
 
-} // namespace dg::tools
+} // namespace dg::compiler

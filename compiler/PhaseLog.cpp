@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/dgc/PhaseLog.h"
+#include "compiler/PhaseLog.h"
 
 #include "ir/ops/structure/CommunicationOps.h"
 #include "ir/ops/structure/GraphOps.h"
@@ -13,7 +13,7 @@
 #include <tuple>
 #include <vector>
 
-namespace dg::tools {
+namespace dg::compiler {
 
 namespace {
 
@@ -157,4 +157,4 @@ std::string PhaseLog::toJson() const {
   return out.str();
 }
 
-} // namespace dg::tools
+} // namespace dg::compiler
