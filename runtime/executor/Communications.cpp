@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/executor/Communications.h"
 
-#include "runtime/executor/SpinWait.h"
+#include "runtime/support/SpinWait.h"
 
 #include <algorithm>
 #include <thread>

@@ -3,8 +3,8 @@
 // is said when one fails. Only the thread that calls Executor::runStep comes here.
 #pragma once
 
+#include "runtime/device/StepTrace.h"
 #include "runtime/executor/ProgressBoard.h"
-#include "runtime/executor/StepTrace.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/transport/Collectives.h"
 

@@ -7,7 +7,7 @@
 #include "runtime/executor/OperationBuilder.h"
 #include "runtime/executor/ProgramBuilder.h"
 #include "runtime/executor/SegmentRunner.h"
-#include "runtime/executor/SpinWait.h"
+#include "runtime/support/SpinWait.h"
 #include "runtime/transport/HostMemory.h"
 
 #include <algorithm>

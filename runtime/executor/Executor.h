@@ -5,9 +5,9 @@
 #pragma once
 
 #include "runtime/abi/KernelAbi.h"
-#include "runtime/executor/KernelLibrary.h"
+#include "runtime/device/StepTrace.h"
+#include "runtime/device/host/KernelLibrary.h"
 #include "runtime/executor/ProgressBoard.h"
-#include "runtime/executor/StepTrace.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/transport/Transport.h"
 

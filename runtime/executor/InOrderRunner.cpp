@@ -2,7 +2,7 @@
 // The runner of a rank with one thread, and what both runners do with caller-only nodes.
 #include "runtime/executor/SegmentRunner.h"
 
-#include "runtime/executor/SpinWait.h"
+#include "runtime/support/SpinWait.h"
 
 namespace dg {
 

@@ -2,8 +2,8 @@
 // From the plan to what a step runs: resolves pointers, kernels, peers and tags for one rank, once.
 #pragma once
 
+#include "runtime/device/host/KernelLibrary.h"
 #include "runtime/executor/Arena.h"
-#include "runtime/executor/KernelLibrary.h"
 #include "runtime/executor/PreparedProgram.h"
 #include "runtime/transport/Transport.h"
 

@@ -3,9 +3,9 @@
 // what it depends on is complete. Both exist with and without tracing, as separate code.
 #pragma once
 
+#include "runtime/device/host/WorkerTeam.h"
 #include "runtime/executor/Communications.h"
 #include "runtime/executor/PreparedProgram.h"
-#include "runtime/executor/WorkerTeam.h"
 
 #include <atomic>
 

@@ -7,7 +7,7 @@
 // The first claim in a block synchronises with the node's release, and its release with every dependency's completion.
 #include "runtime/executor/SegmentRunner.h"
 
-#include "runtime/executor/SpinWait.h"
+#include "runtime/support/SpinWait.h"
 
 #include <bit>
 #include <thread>

@@ -3,7 +3,7 @@
 // before ranks are forked, so that a bad file is one message, and ranks share the memory.
 #pragma once
 
-#include "runtime/executor/ObjectLibrary.h"
+#include "runtime/device/host/ObjectLibrary.h"
 #include "runtime/package/Package.h"
 #include "runtime/package/Safetensors.h"
 #include "runtime/plan/Plan.h"

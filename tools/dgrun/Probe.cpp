@@ -2,9 +2,9 @@
 #include "tools/dgrun/Probe.h"
 
 #include "partitioner/model/Cluster.h"
-#include "runtime/executor/SpinWait.h"
 #include "runtime/session/HostCores.h"
 #include "runtime/session/report/PeakRate.h"
+#include "runtime/support/SpinWait.h"
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>

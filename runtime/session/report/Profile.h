@@ -2,7 +2,7 @@
 // --profile: where the time of a step goes, op by op, with the rate that each op reaches.
 #pragma once
 
-#include "runtime/executor/StepTrace.h"
+#include "runtime/device/StepTrace.h"
 #include "runtime/plan/Plan.h"
 
 #include <map>

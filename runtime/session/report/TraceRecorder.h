@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/checkpoint/CheckpointWriter.h"
-#include "runtime/executor/StepTrace.h"
+#include "runtime/device/StepTrace.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/session/report/Profile.h"
 

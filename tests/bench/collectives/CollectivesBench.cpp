@@ -4,8 +4,8 @@
 //   collectives_bench mapped|messages|tcp [RANKS [BYTES...]]
 //
 // Prints a JSON object a line: bytes, median_us and best_us of one all-reduce, over rounds of many.
-#include "runtime/executor/SpinWait.h"
 #include "runtime/launch/ranks/LocalLauncher.h"
+#include "runtime/support/SpinWait.h"
 #include "runtime/transport/Collectives.h"
 #include "runtime/transport/HostMemory.h"
 #include "runtime/transport/UcxTransport.h"

@@ -3,7 +3,7 @@
 // ABI version is refused.
 #pragma once
 
-#include "runtime/executor/KernelLibrary.h"
+#include "runtime/device/host/KernelLibrary.h"
 #include "runtime/support/Status.h"
 
 #include <cstddef>

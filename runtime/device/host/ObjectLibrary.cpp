@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/executor/ObjectLibrary.h"
+#include "runtime/device/host/ObjectLibrary.h"
 
 #include "runtime/support/FileWriting.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/executor/WorkerTeam.h"
+#include "runtime/device/host/WorkerTeam.h"
 
-#include "runtime/executor/SpinWait.h"
+#include "runtime/support/SpinWait.h"
 
 #include <atomic>
 #include <exception>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that kernels load from bytes in memory, and that objects of another version, foreign ones and damaged ones are
 // refused by name.
-#include "runtime/executor/ObjectLibrary.h"
+#include "runtime/device/host/ObjectLibrary.h"
 
 #include <fstream>
 #include <gtest/gtest.h>
