@@ -5,7 +5,8 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 usage() {
-  echo "usage: tools/install.sh [build|test|bench]...   (default: build)"
+  echo "usage: tools/install.sh [--list] [build|test|full|bench]...   (default: build)"
+  echo "  --list   prints the Debian packages of the groups, one a line, and installs nothing"
 }
 
 # Prints the entries of one group of tools/packages.
@@ -13,17 +14,22 @@ entries() {
   awk -v group="[$1]" '/^#/ || NF == 0 { next } /^\[/ { inside = ($1 == group); next } inside { print $1 }' "$root/tools/packages"
 }
 
+list=
+if [[ ${1:-} == --list ]]; then
+  list=1
+  shift
+fi
 [[ $# -gt 0 ]] || set -- build
 packages=() pips=()
 for group in "$@"; do
   case $group in
-  build | test | bench) ;;
+  build | test | full | bench) ;;
   -h | --help)
     usage
     exit 0
     ;;
   *)
-    echo "install.sh: unknown group '$group', expected build, test or bench" >&2
+    echo "install.sh: unknown group '$group', expected build, test, full or bench" >&2
     usage >&2
     exit 2
     ;;
@@ -32,6 +38,11 @@ for group in "$@"; do
     if [[ $entry == pip:* ]]; then pips+=("${entry#pip:}"); else packages+=("$entry"); fi
   done < <(entries "$group")
 done
+
+if [[ -n $list ]]; then
+  printf '%s\n' "${packages[@]}"
+  exit 0
+fi
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   echo "install.sh: this is not Debian (no apt-get). Install what these packages hold: ${packages[*]} ${pips[*]}" >&2

@@ -5,21 +5,31 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-epochs=3
-case ${1:-} in
-'') ;;
---epochs)
-  epochs=${2:?"quickstart.sh: --epochs needs a number"}
-  ;;
--h | --help)
-  echo "usage: tools/quickstart.sh [--epochs N]   (default: 3)"
-  exit 0
-  ;;
-*)
-  echo "quickstart.sh: unknown argument '$1', expected --epochs N or nothing" >&2
-  exit 2
-  ;;
-esac
+usage() {
+  echo "usage: tools/quickstart.sh [--epochs N] [--configure-only]"
+  echo "  --epochs N         trains N epochs (default: 3)"
+  echo "  --configure-only   stops once build/release is configured: what tests/install tries on many machines"
+}
+
+epochs=3 configure_only=
+while [[ $# -gt 0 ]]; do
+  case $1 in
+  --epochs)
+    epochs=${2:?"quickstart.sh: --epochs needs a number"}
+    shift
+    ;;
+  --configure-only) configure_only=1 ;;
+  -h | --help)
+    usage
+    exit 0
+    ;;
+  *)
+    echo "quickstart.sh: unknown argument '$1', expected --epochs N or --configure-only" >&2
+    exit 2
+    ;;
+  esac
+  shift
+done
 
 out=build/quickstart
 bin=build/release/bin
@@ -42,6 +52,10 @@ if [[ ! -e build/release/build.ninja ]]; then
     tail -n 20 "$out/configure.log" >&2
     fail "cmake did not configure; the whole log is $out/configure.log"
   }
+fi
+if [[ -n $configure_only ]]; then
+  say "build/release is configured"
+  exit 0
 fi
 cmake --build --preset release --target dgc dgrun dgviz -- --quiet || fail "the build stopped; the compiler's message is above"
 
