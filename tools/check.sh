@@ -1,23 +1,34 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The whole check of the project: installs what it needs, builds, tests, and looks at format, layers and data races.
+# The check of the project, in tiers: installs what it needs, builds, tests, and looks at format, layers and data races.
 # Each part runs in a process group of its own, which is gone when the part ends, also after Ctrl-C.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
-full=
+usage() {
+  cat <<'TEXT'
+usage: tools/check.sh [--fast | --full | --long]
+  --fast     release build and its tests that are not slow, nothing else: what tests/install runs on an empty machine
+  (nothing)  before each change lands, 30 minutes on a fresh machine with 2 cores: --fast, format, layers, test coverage rules,
+             shell scripts, TSan over the runtime
+  --full     before a release, 90 minutes: the default, slow tests, ASan and UBSan, short fuzz runs, clang-tidy on the folders that
+             differ from $DG_TIDY_BASE (default origin/main; everything where that names nothing), and empty machines (tests/install):
+             a cold quickstart, quickstart with parts of the group test installed, and --fast where the time allows it
+  --long     without a limit: --full with --fast on an empty machine and a million inputs for each fuzz target, a thousand kills,
+             two soaks of an hour; ends with the row for tests/README.md
+TEXT
+}
+
+tier=default
 case ${1:-} in
 '') ;;
---full) full=1 ;;
+--fast | --full | --long) tier=${1#--} ;;
 -h | --help)
-  echo "usage: tools/check.sh [--full]"
-  echo "  default  release build, tests that are not slow, format, layers, test coverage rules, TSan over the runtime"
-  echo "  --full   also slow tests, ASan and UBSan, short fuzz runs, clang-tidy on the folders that differ from \$DG_TIDY_BASE"
-  echo "           (default origin/main; everything where that names nothing)"
+  usage
   exit 0
   ;;
 *)
-  echo "check.sh: unknown argument '$1', expected --full or nothing" >&2
+  echo "check.sh: unknown argument '$1', expected --fast, --full, --long or nothing" >&2
   exit 2
   ;;
 esac
@@ -30,7 +41,9 @@ cores=$(nproc)
 
 stop_group() {
   [[ -n $group ]] || return 0
-  kill -TERM -- "-$group" 2>/dev/null && sleep 1
+  kill -TERM -- "-$group" 2>/dev/null
+  # The runs of tests/install remove their roots.
+  for _ in {1..50}; do pgrep -g "$group" >/dev/null || break; sleep 0.2; done
   kill -KILL -- "-$group" 2>/dev/null
   group=
 }
@@ -50,7 +63,7 @@ part() {
   wait "$group"
   status=$?
   # What a test has killed last is the system's to bury, which takes a moment.
-  for _ in {1..10}; do pgrep -g "$group" >/dev/null && sleep 0.5; done
+  for _ in {1..10}; do pgrep -g "$group" >/dev/null || break; sleep 0.5; done
   if pgrep -g "$group" >/dev/null; then
     echo "check.sh: $name left processes behind: $(pgrep -l -g "$group" | tr '\n' ' ')" >&2
     stop_group
@@ -129,28 +142,30 @@ check_tidy() {
   run-clang-tidy-19 -quiet -j "$cores" -p build/release "${patterns[@]}" 2>/dev/null
 }
 
-started=$SECONDS
-# In the foreground: sudo may have to ask.
-if ! tools/install.sh build test; then exit 1; fi
-summary+=("$(printf '%6d s  ok      install' $((SECONDS - started)))")
+check_sources() {
+  check layers tools/check-layers
+  check test-rules tools/check-tests
+  check format check_format
+  check scripts check_scripts
+}
 
-check layers tools/check-layers
-check test-rules tools/check-tests
-check format check_format
-check scripts check_scripts
+check_release() {
+  if part "build release" build release; then
+    passed=$((passed + 1))
+    run_tests "tests release" release -LE slow
+  else
+    failed=$((failed + 1))
+    skip "tests release" "the build failed"
+  fi
+}
 
-if part "build release" build release; then
-  passed=$((passed + 1))
-  run_tests "tests release" release -LE slow
-else
-  failed=$((failed + 1))
-  skip "tests release" "the build failed"
-fi
-
-part "oneTBB for tsan" prepare_tsan_tbb
-tbb=$(cat "$reports/tbb")
-if [[ -n $tbb ]]; then
-  if part "build tsan" build tsan "-DCMAKE_PREFIX_PATH=$tbb"; then
+check_tsan() {
+  local tbb
+  part "oneTBB for tsan" prepare_tsan_tbb
+  tbb=$(cat "$reports/tbb")
+  if [[ -z $tbb ]]; then
+    skip tsan "no oneTBB with ThreadSanitizer on this machine; see the message above"
+  elif part "build tsan" build tsan "-DCMAKE_PREFIX_PATH=$tbb"; then
     passed=$((passed + 1))
     # A rank that is stopped ends without joining the threads of its libraries: that is no race.
     TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp:report_thread_leaks=0" \
@@ -159,12 +174,9 @@ if [[ -n $tbb ]]; then
     failed=$((failed + 1))
     skip "tests tsan" "the build failed"
   fi
-else
-  skip tsan "no oneTBB with ThreadSanitizer on this machine; see the message above"
-fi
+}
 
-if [[ -n $full ]]; then
-  run_tests "slow tests release" release -L slow
+check_asan() {
   if part "build asan" build asan; then
     passed=$((passed + 1))
     # LLVM's allocator poisons memory in its headers, and the shared library, which is not instrumented, does not unpoison it.
@@ -174,15 +186,67 @@ if [[ -n $full ]]; then
     failed=$((failed + 1))
     skip "tests asan" "the build failed"
   fi
+}
+
+# check_fuzz [arguments of tests/fuzz/run.sh]
+check_fuzz() {
   if part "build fuzz" build fuzz; then
     passed=$((passed + 1))
-    check "short fuzz runs" tests/fuzz/run.sh --runs 20000 --seconds 20
+    check "fuzz $*" tests/fuzz/run.sh "$@"
   else
     failed=$((failed + 1))
-    skip "short fuzz runs" "the build failed"
+    skip "fuzz $*" "the build failed"
   fi
+}
+
+run_clean_roots() {
+  tests/install/run.sh "$@" | tee "$reports/install"
+}
+
+# check_clean_roots SCENARIO...: empty machines; what a cold quickstart took goes into the summary.
+check_clean_roots() {
+  local reason cold
+  if reason=$(tests/install/run.sh --probe); then
+    check "clean roots: $*" run_clean_roots "$@"
+    cold=$(grep '^cold quickstart' "$reports/install") && summary+=("          $cold")
+  else
+    skip "clean roots: $*" "$reason"
+  fi
+}
+
+check_long() {
+  local mesh
+  run_tests "a thousand kills" release -R '^multirank_many_kills_test$' --repeat until-fail:10
+  for mesh in data=2 data=2,pipe=2; do
+    check "soak of an hour, $mesh" env DG_BIN="$PWD/build/release/bin" PYTHONDONTWRITEBYTECODE=1 \
+      python3 tests/multirank/soak.py --minutes 60 --mesh "$mesh"
+  done
+}
+
+started=$SECONDS
+groups=(build test)
+[[ $tier != full && $tier != long ]] || groups+=(full)
+# In the foreground: sudo may have to ask.
+if ! tools/install.sh "${groups[@]}"; then exit 1; fi
+summary+=("$(printf '%6d s  ok      install' $((SECONDS - started)))")
+
+[[ $tier == fast ]] || check_sources
+check_release
+[[ $tier == fast ]] || check_tsan
+if [[ $tier == full || $tier == long ]]; then
+  run_tests "slow tests release" release -L slow
+  check_asan
+  if [[ $tier == long ]]; then check_fuzz --runs 1000000; else check_fuzz --runs 20000 --seconds 20; fi
   check clang-tidy check_tidy
+  # The three scenarios take about 25 minutes, which may be more than what is left of the 90.
+  if [[ $tier == long || $((SECONDS - started)) -lt 3900 ]]; then
+    check_clean_roots quickstart check matrix
+  else
+    check_clean_roots quickstart matrix
+    skip "clean roots: check" "65 of 90 minutes were gone; --long always runs it"
+  fi
 fi
+[[ $tier != long ]] || check_long
 
 echo
 echo "== summary"
@@ -190,4 +254,7 @@ printf '%s\n' "${summary[@]}"
 [[ ${#skips[@]} -eq 0 ]] || printf 'skipped: %s\n' "${skips[@]}"
 printf '%6d s  in all\n' $((SECONDS - started))
 echo "$passed passed, $failed failed, $skipped skipped"
+if [[ $tier == long ]]; then
+  echo "| $(date -u +%F) | $(git rev-parse --short HEAD) | $cores | $(((SECONDS - started) / 60)) min | $passed passed, $failed failed, $skipped skipped |"
+fi
 [[ $failed -eq 0 ]]
