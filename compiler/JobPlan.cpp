@@ -80,9 +80,7 @@ plan::Search adopt(const PlannedStep &planned, CompileOptions &options, passes::
   const partitioner::Configuration &how = found.best.configuration;
   options.mesh = how.meshText();
   options.microbatches = std::max<int64_t>(1, how.microbatches / options.accumulate);
-  options.schedule = partitioner::nameOf(how.schedule);
-  if (how.schedule == partitioner::PipelineKind::interleaved)
-    options.schedule += ":" + std::to_string(how.chunksPerRank);
+  options.schedule = how.scheduleText();
   options.zero = how.zero;
   // The search knows stages; where one has several parts of the model, these are cut by AssignStages' own rule.
   if (how.schedule != partitioner::PipelineKind::interleaved && how.schedule != partitioner::PipelineKind::zeroBubbleV)
@@ -121,10 +119,8 @@ int split(mlir::ModuleOp module, const CompileOptions &options, const StepSource
     form = partitioner::ScheduleForm{"1f1b"};
   job.cluster = std::move(*cluster);
   job.module = module.clone();
+  describeStep(options, source.optimizer, source.isTraining, job.cluster, pipeline);
   pipeline.mesh = options.mesh;
-  pipeline.optimizer = source.optimizer;
-  pipeline.frozen = options.frozen;
-  pipeline.loss = source.isTraining ? options.loss : "";
   pipeline.batch = batch->rows;
   pipeline.microbatches = batch->microbatches;
   pipeline.paddedRows = batch->rows * batch->microbatches - batch->samples;
@@ -133,8 +129,6 @@ int split(mlir::ModuleOp module, const CompileOptions &options, const StepSource
   pipeline.isFolded = form->isFolded;
   pipeline.splitsBackward = form->splitsBackward;
   pipeline.zero = std::max<int64_t>(0, options.zero);
-  pipeline.isTraining = source.isTraining;
-  choosePrecision(options, pipeline);
   mlir::PassManager manager(module.getContext());
   passes::buildPipeline(manager, pipeline);
   if (options.savePhases)

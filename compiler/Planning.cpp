@@ -24,7 +24,15 @@ bool wantsPlanning(const CompileOptions &options) {
          !options.pins.empty() || !options.forbidden.empty();
 }
 
-void choosePrecision(const CompileOptions &options, passes::PipelineOptions &pipeline) {
+void describeStep(const CompileOptions &options, const std::string &optimizer, bool isTraining,
+                  const partitioner::Cluster &cluster, passes::PipelineOptions &pipeline) {
+  pipeline.optimizer = optimizer;
+  pipeline.frozen = options.frozen;
+  pipeline.loss = isTraining ? options.loss : "";
+  pipeline.isTraining = isTraining;
+  pipeline.storesScores = cluster.device.storesScores;
+  if (!options.simulate.empty())
+    return; // a simulation counts every float with the bytes of its precision; a job has the casts that it will run
   if (!options.precision.empty() && options.precision != "auto")
     pipeline.precision = options.precision;
   pipeline.precisionOverrides = options.precisionOverrides;
@@ -139,15 +147,8 @@ int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::st
 
   mlir::OwningOpRef<mlir::ModuleOp> whole = module.clone();
   passes::PipelineOptions pipeline;
-  pipeline.optimizer = optimizer;
-  pipeline.frozen = options.frozen;
-  pipeline.loss = isTraining ? options.loss : "";
+  describeStep(options, optimizer, isTraining, planned.cluster, pipeline);
   pipeline.batch = options.batch * options.accumulate;
-  pipeline.isTraining = isTraining;
-  pipeline.storesScores = planned.cluster.device.storesScores;
-  // A simulation counts every float with the bytes of its precision; a job has the casts that it will run.
-  if (options.simulate.empty())
-    choosePrecision(options, pipeline);
   mlir::PassManager manager(module.getContext());
   passes::buildWholePipeline(manager, pipeline);
   if (failed(manager.run(*whole)))

@@ -35,8 +35,10 @@ struct PlannedStep {
 int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::string &optimizer, bool isTraining,
              PlannedStep &planned);
 
-/// Hands the flags about precision to the passes.
-void choosePrecision(const CompileOptions &options, passes::PipelineOptions &pipeline);
+/// What the search's pipeline and the job's have in common: all that the model, the flags and the device say of a step,
+/// and nothing of how it is cut.
+void describeStep(const CompileOptions &options, const std::string &optimizer, bool isTraining,
+                  const partitioner::Cluster &cluster, passes::PipelineOptions &pipeline);
 
 /// The cluster that --cluster names, or this host with --ranks (or the mesh's) ranks.
 Result<partitioner::Cluster> chooseCluster(const CompileOptions &options, int64_t numRanks);

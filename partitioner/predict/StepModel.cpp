@@ -27,6 +27,13 @@ const char *nameOf(PipelineKind kind) {
 
 std::string Configuration::meshText() const { return fmt::format("data={},tensor={},pipe={}", data, tensor, pipe); }
 
+std::string Configuration::scheduleText() const {
+  return schedule == PipelineKind::interleaved ? fmt::format("{}:{}", nameOf(schedule), chunksPerRank)
+                                               : nameOf(schedule);
+}
+
+ScheduleForm Configuration::scheduleForm() const { return *parseSchedule(scheduleText()); }
+
 double rowsOf(int64_t numSamples, const Configuration &configuration) {
   return std::ceil(double(numSamples) / (double(configuration.data) * configuration.microbatches));
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "partitioner/model/OpCosts.h"
+#include "partitioner/schedule/Schedule.h"
 
 #include <cstdint>
 #include <string>
@@ -28,6 +29,8 @@ struct Configuration {
   /// How often a micro-batch comes by each stage, forwards.
   uint32_t numVisits() const { return schedule == PipelineKind::zeroBubbleV && pipe > 1 ? 2 : chunksPerRank; }
   std::string meshText() const;
+  std::string scheduleText() const; ///< as parseSchedule reads it
+  ScheduleForm scheduleForm() const;
 };
 
 /// Samples of a micro-batch on one data rank, the last micro-batch filled up.

@@ -109,9 +109,8 @@ Status schedulePlan(plan::Plan &plan, const std::string &text, const std::vector
       auto first = own.lower_bound({plan::Phase::backward, 0, false});
       return first != own.end() && std::get<0>(first->first) == plan::Phase::backward;
     });
-    if (isTraining && program.microbatches == 1 && (form->splitsBackward || form->chunksPerStage > 1))
-      return Status::error(ErrorKind::usage,
-                           "schedule '{}' with one micro-batch to a step: give --microbatches, at least 2", text);
+    if (isTraining)
+      DG_RETURN_IF_ERROR(checkTrainingShape(*form, plan.numStages(), program.microbatches));
     Result<Schedule> schedule =
         isTraining ? makeSchedule(form->name, plan.numStages(), program.microbatches, form->chunksPerStage)
                    : makeForwardSchedule(plan.numStages(), program.microbatches, form->chunksPerStage, form->isFolded);

@@ -242,6 +242,16 @@ Status checkNumbers(const ScheduleShape &shape) {
   return Status::ok();
 }
 
+/// Interleaved chunks take the micro-batches in groups of as many as there are stages.
+Status checkGroups(std::string_view name, const ScheduleShape &shape) {
+  if (name == "interleaved" && (shape.chunksPerStage == 0 || shape.numMicrobatches % shape.numStages != 0))
+    return Status::error(ErrorKind::usage,
+                         "an interleaved schedule of {} stages with {} micro-batches and {} chunks a stage; expected "
+                         "micro-batches that are a multiple of the stages, and at least one chunk",
+                         shape.numStages, shape.numMicrobatches, shape.chunksPerStage);
+  return Status::ok();
+}
+
 } // namespace
 
 uint32_t Schedule::chunkOf(uint32_t stage, uint32_t chunk) const {
@@ -275,6 +285,15 @@ Result<ScheduleForm> parseSchedule(std::string_view text) {
   return unknownSchedule(name);
 }
 
+Status checkTrainingShape(const ScheduleForm &form, uint32_t numStages, uint32_t numMicrobatches) {
+  DG_RETURN_IF_ERROR(checkNumbers({numStages, numMicrobatches, form.chunksPerStage}));
+  if (numMicrobatches == 1 && (form.splitsBackward || form.chunksPerStage > 1))
+    return Status::error(ErrorKind::usage,
+                         "schedule '{}{}' with one micro-batch to a step: give --microbatches, at least 2", form.name,
+                         form.name == "interleaved" ? fmt::format(":{}", form.chunksPerStage) : "");
+  return checkGroups(form.name, {numStages, numMicrobatches, form.chunksPerStage});
+}
+
 Result<Schedule> makeSchedule(std::string_view name, uint32_t numStages, uint32_t numMicrobatches,
                               uint32_t chunksPerStage) {
   ScheduleShape shape{numStages, numMicrobatches, 1};
@@ -282,15 +301,9 @@ Result<Schedule> makeSchedule(std::string_view name, uint32_t numStages, uint32_
   for (const auto &row : schedules) {
     if (row.name != name)
       continue;
-    if (name == "interleaved") {
+    if (name == "interleaved")
       shape.chunksPerStage = chunksPerStage;
-      if (chunksPerStage == 0 || numMicrobatches % numStages != 0)
-        return Status::error(
-            ErrorKind::usage,
-            "an interleaved schedule of {} stages with {} micro-batches and {} chunks a stage; expected "
-            "micro-batches that are a multiple of the stages, and at least one chunk",
-            numStages, numMicrobatches, chunksPerStage);
-    }
+    DG_RETURN_IF_ERROR(checkGroups(name, shape));
     if (row.rule)
       return applyRule(row.rule, name, shape);
     shape.chunksPerStage = 2;

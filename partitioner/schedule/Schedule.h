@@ -59,6 +59,10 @@ struct ScheduleForm {
 /// known ones, and on chunks that the schedule does not take.
 Result<ScheduleForm> parseSchedule(std::string_view text);
 
+/// Whether a training step can follow the schedule: what the compiler refuses and what the search leaves out. Fails
+/// with usage, saying which numbers the schedule takes.
+Status checkTrainingShape(const ScheduleForm &form, uint32_t numStages, uint32_t numMicrobatches);
+
 /// The schedule `name` ("gpipe", "1f1b", "interleaved", "zb-h1", "zb-v") of one training step. `chunksPerStage` is
 /// asked for by "interleaved" alone, whose micro-batches must be a multiple of the stages. Fails with usage on an
 /// unknown name and on numbers that the schedule cannot take.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/search/Configurations.h"
 
+#include "partitioner/schedule/Schedule.h"
+
 #include <algorithm>
 #include <set>
 
@@ -100,13 +102,13 @@ private:
         continue; // they differ only in a pipeline
       configuration.schedule = kind;
       std::vector<uint32_t> chunks = {1};
-      if (kind == PipelineKind::interleaved) {
-        if (configuration.microbatches % configuration.pipe != 0 && configuration.pipe > 1)
-          continue;
+      if (kind == PipelineKind::interleaved)
         chunks = options.chunksPerRank ? std::vector<uint32_t>{options.chunksPerRank} : std::vector<uint32_t>{2, 3, 4};
-      }
       for (uint32_t count : chunks) {
         configuration.chunksPerRank = configuration.pipe == 1 ? 1 : count;
+        if (model.isTraining &&
+            !checkTrainingShape(configuration.scheduleForm(), configuration.pipe, configuration.microbatches))
+          continue;
         // Where a rank has several parts of the model, a stage is not one range of ops that could be pinned.
         const uint64_t numParts = configuration.numVisits();
         if (numParts > 1 && (isPinned || numParts * configuration.pipe > maxParts))
