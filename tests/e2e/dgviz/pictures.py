@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes the pictures of tools/dgviz/README.md anew. Run by hand, with DG_BIN set; the machine should have nothing else to do.
+"""Takes the pictures of docs/guide/plan-page.md anew. Run by hand, with DG_BIN set; the machine should have nothing else to do.
 
-usage: pictures.py FOLDER      (tools/dgviz/pictures)
+usage: pictures.py FOLDER      (docs/guide/pictures)
 """
 import os
 import sys
