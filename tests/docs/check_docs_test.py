@@ -81,6 +81,12 @@ class CheckDocsTest(unittest.TestCase):
         self.assertOne(CLEAN["README.md"].replace("rules/", "rules/ gone/"), "ir/gone/ in the tree", path="README.md", base=False)
         self.assertOne("# Top", "no picture of the tree", path="README.md", base=False)
 
+    def testTablesOfFiles(self):
+        table = "| file | holds |\n|---|---|\n| ops/Ops.td, `rules/{Shapes,Types}.h` (both), rules/Shapes | x |\n"
+        self.assertClean(table + "\n| what | where |\n|---|---|\n| Missing | x |")
+        self.assertOne(table + "| Missing | x |", "file Missing in the table, which ir/ does not have")
+        self.assertOne(table + "| rules/Shapes.h (over Missing.cpp) | x |", "file Missing.cpp")
+
     def testChangelogMaySpeakOfThePast(self):
         self.assertEqual(self.problems({"CHANGELOG.md": "`dgc --gone` and `ir/Gone.cpp`\n"}), [])
 
