@@ -43,6 +43,9 @@ while [[ $# -gt 0 ]]; do
 done
 [[ ${#scenarios[@]} -gt 0 || ${#command[@]} -gt 0 ]] || scenarios=(quickstart matrix)
 
+# Once: HEAD may move while this runs.
+if ! commit=$(git -C "$tree" rev-parse --verify "$commit^{commit}"); then exit 2; fi
+
 child=
 finish() {
   # The child of unshare is the first process of its namespaces: all others are gone when unshare has seen it end.
