@@ -86,10 +86,15 @@ Status checkOutput(const std::string &path) {
   return Status::ok();
 }
 
+/// The name of code that is printed for one processor, else null.
+const char *nameOfCode(Emit emit) {
+  return emit == Emit::linalg ? "linalg" : emit == Emit::llvm ? "llvm" : emit == Emit::assembly ? "asm" : nullptr;
+}
+
 /// The processors of --target, each once.
-Result<std::vector<codegen::Target>> readTargets(const CompileOptions &options) {
+Result<std::vector<codegen::Target>> readTargets(const Request &request) {
   std::vector<codegen::Target> targets;
-  for (const std::string &name : options.targets.empty() ? std::vector<std::string>{"native"} : options.targets) {
+  for (const std::string &name : request.targets.empty() ? std::vector<std::string>{"native"} : request.targets) {
     std::string error;
     mlir::FailureOr<codegen::Target> target = codegen::Target::parse(name, error);
     if (failed(target))
@@ -98,13 +103,12 @@ Result<std::vector<codegen::Target>> readTargets(const CompileOptions &options) 
       if (other.cpu == target->cpu)
         return Status::error(ErrorKind::usage,
                              "--target {}: {} and {} are the same processor here, {}: give one of them",
-                             llvm::join(options.targets, ","), other.name, name, target->cpu);
+                             llvm::join(request.targets, ","), other.name, name, target->cpu);
     targets.push_back(std::move(*target));
   }
-  bool printsCode = options.emit == "linalg" || options.emit == "llvm" || options.emit == "asm";
-  if (printsCode && targets.size() > 1)
+  if (const char *code = nameOfCode(request.emit); code && targets.size() > 1)
     return Status::error(ErrorKind::usage, "--emit {} prints the code of one processor: give one --target, found {}",
-                         options.emit, llvm::join(options.targets, ","));
+                         code, llvm::join(request.targets, ","));
   return targets;
 }
 
@@ -116,12 +120,10 @@ void keepOnly(mlir::ModuleOp module, ir::GraphOp wanted) {
 }
 
 /// Finds what to build and gives its graph the name that the pipeline expects. `lossName` makes @forward the loss.
-mlir::FailureOr<bool> chooseProgram(mlir::ModuleOp module, CompileOptions::Purpose purpose,
-                                    const std::string &lossName) {
+mlir::FailureOr<bool> chooseProgram(mlir::ModuleOp module, Purpose purpose, const std::string &lossName) {
   auto loss = module.lookupSymbol<ir::GraphOp>("loss");
   auto forward = module.lookupSymbol<ir::GraphOp>("forward");
-  bool isTraining = purpose == CompileOptions::Purpose::automatic ? bool(loss) || !lossName.empty()
-                                                                  : purpose == CompileOptions::Purpose::train;
+  bool isTraining = purpose == Purpose::automatic ? bool(loss) || !lossName.empty() : purpose == Purpose::train;
   if (isTraining) {
     if (loss && !lossName.empty())
       return module.emitError("has a graph @loss, which --loss would replace: leave the flag out"), mlir::failure();
@@ -146,7 +148,7 @@ mlir::FailureOr<bool> chooseProgram(mlir::ModuleOp module, CompileOptions::Purpo
     for (auto graph : module.getOps<ir::GraphOp>())
       found.push_back("@" + graph.getSymName().str());
     return module.emitError() << "has " << (found.empty() ? "no graph" : "only " + llvm::join(found, ", "))
-                              << (purpose == CompileOptions::Purpose::automatic
+                              << (purpose == Purpose::automatic
                                       ? ", expected dg.graph @loss to train or dg.graph @forward to infer"
                                       : ", expected dg.graph @forward, which returns the results of --infer");
   }
@@ -163,16 +165,16 @@ struct Source {
 };
 
 /// Reads a text, bytecode, an ONNX file or makes a family. Returns 0 or an exit code, after a message on stderr.
-int readSource(const CompileOptions &options, const BatchPlan &batch, mlir::MLIRContext &context, Source &source) {
-  if (isOnnx(options.model)) {
+int readSource(const Request &request, const BatchPlan &batch, mlir::MLIRContext &context, Source &source) {
+  if (isOnnx(request.model)) {
     ir::OnnxOptions onnx;
-    onnx.bindings = options.bindings;
+    onnx.bindings = request.bindings;
     onnx.batch = batch.rows;
-    onnx.isTraining = options.purpose == CompileOptions::Purpose::train ||
-                      (options.purpose == CompileOptions::Purpose::automatic && !options.loss.empty());
+    onnx.isTraining =
+        request.purpose == Purpose::train || (request.purpose == Purpose::automatic && !request.loss.empty());
     if (onnx.batch > 0)
       onnx.bindings["batch"] = onnx.batch;
-    mlir::FailureOr<ir::OnnxModel> imported = loadOnnx(options.model, context, onnx, options.constants);
+    mlir::FailureOr<ir::OnnxModel> imported = loadOnnx(request.model, context, onnx, request.constants);
     if (failed(imported))
       return exitBadInput;
     source.module = std::move(imported->module);
@@ -180,16 +182,16 @@ int readSource(const CompileOptions &options, const BatchPlan &batch, mlir::MLIR
     source.storage = imported->storage;
     return 0;
   }
-  if (!options.bindings.empty()) {
-    const auto &[name, size] = *options.bindings.begin();
+  if (!request.bindings.empty()) {
+    const auto &[name, size] = *request.bindings.begin();
     return report(Status::error(ErrorKind::usage, "--bind {}={}: {} has no dimension of that name, expected batch=SIZE",
-                                name, size, options.model));
+                                name, size, request.model));
   }
-  if (!options.constants.empty())
+  if (!request.constants.empty())
     return report(Status::error(ErrorKind::usage, "--const {}: {} is no ONNX model: write a dg.constant or dg.literal",
-                                options.constants.begin()->first, options.model));
-  const bool isFamily = ir::isFamilySpec(options.model);
-  source.module = isFamily ? loadFamily(options.model, context) : loadModel(options.model, context);
+                                request.constants.begin()->first, request.model));
+  const bool isFamily = ir::isFamilySpec(request.model);
+  source.module = isFamily ? loadFamily(request.model, context) : loadModel(request.model, context);
   if (!source.module)
     return isFamily ? exitUsage : exitBadInput;
   return 0;
@@ -197,21 +199,21 @@ int readSource(const CompileOptions &options, const BatchPlan &batch, mlir::MLIR
 
 /// Finds what to build and with which optimizer, and gives the parameters what --weights has for them. Returns 0 or an
 /// exit code, after a message on stderr.
-int chooseStep(Source &source, const CompileOptions &options, StepSource &step) {
+int chooseStep(Source &source, const Request &request, StepSource &step) {
   mlir::ModuleOp module = *source.module;
-  mlir::FailureOr<bool> isTraining = chooseProgram(module, options.purpose, options.loss);
+  mlir::FailureOr<bool> isTraining = chooseProgram(module, request.purpose, request.loss);
   if (failed(isTraining))
     return exitBadInput;
   step.isTraining = *isTraining;
-  if (Status status = options.weights.empty() ? Status::ok() : source.weights.open(options.weights); !status)
+  if (Status status = request.weights.empty() ? Status::ok() : source.weights.open(request.weights); !status)
     return report(status);
   for (auto graph : module.getOps<ir::GraphOp>())
     if (failed(source.weights.bind(graph)))
       return exitBadInput;
   // "examples/lenet.mlir" and the family "lenet" are the same model to a checkpoint.
-  step.model.name = llvm::sys::path::stem(options.model).split(':').first.str();
-  step.model.source = llvm::sys::path::filename(options.model).str();
-  step.optimizer = options.optimizer;
+  step.model.name = llvm::sys::path::stem(request.model).split(':').first.str();
+  step.model.source = llvm::sys::path::filename(request.model).str();
+  step.optimizer = request.optimizer;
   auto own = module->getAttrOfType<mlir::StringAttr>("dg.optimizer");
   const bool isOwn = own && step.optimizer.empty();
   if (isOwn)
@@ -230,21 +232,21 @@ int chooseStep(Source &source, const CompileOptions &options, StepSource &step) 
 
 /// The options with the batch of a training whose inputs all have the same fixed number of rows, which is that of one
 /// micro-batch. A search needs --batch: it chooses the rows.
-CompileOptions withFixedBatch(mlir::ModuleOp module, const StepSource &step, const CompileOptions &given) {
-  CompileOptions options = given;
-  if (!step.isTraining || options.batch > 0 || wantsPlanning(options))
-    return options;
+Request withFixedBatch(mlir::ModuleOp module, const StepSource &step, const Request &given) {
+  Request request = given;
+  if (!step.isTraining || request.batch > 0 || wantsPlanning(request))
+    return request;
   int64_t rows = 0;
   for (auto graph : module.getOps<ir::GraphOp>())
     for (auto each : graph.getInputTypes().getAsRange<mlir::TypeAttr>()) {
       auto type = llvm::cast<mlir::RankedTensorType>(each.getValue());
       if (type.getRank() == 0 || type.isDynamicDim(0) || (rows > 0 && rows != type.getDimSize(0)))
-        return options;
+        return request;
       rows = type.getDimSize(0);
     }
-  options.microbatches = std::max<int64_t>(1, options.microbatches);
-  options.batch = rows * options.microbatches;
-  return options;
+  request.microbatches = std::max<int64_t>(1, request.microbatches);
+  request.batch = rows * request.microbatches;
+  return request;
 }
 
 /// Gives the plan its bracketings and its prediction, and proves it.
@@ -275,33 +277,33 @@ Status writeText(const std::string &path, llvm::StringRef text) {
 }
 
 /// What --emit asks for.
-Status emit(const CompileOptions &options, JobPlan &job) {
+Status emit(const Request &request, JobPlan &job) {
   std::string text;
   llvm::raw_string_ostream to(text);
-  if (options.emit == "dg") {
+  if (request.emit == Emit::dg) {
     job.module->print(to);
     to << "\n";
-  } else if (options.emit == "plan") {
+  } else if (request.emit == Emit::plan) {
     to << plan::toJson(job.plan) << "\n";
   } else {
     for (auto &[program, target, kernels] : job.kernels->objects())
-      if (failed(options.emit == "linalg" ? kernels.emitLinalg(to)
-                 : options.emit == "llvm" ? kernels.emitLlvmIr(to)
-                                          : kernels.emitAsm(to)))
+      if (failed(request.emit == Emit::linalg ? kernels.emitLinalg(to)
+                 : request.emit == Emit::llvm ? kernels.emitLlvmIr(to)
+                                              : kernels.emitAsm(to)))
         return Status::error(ErrorKind::runFailed, "code of program {} cannot be printed", program);
   }
-  return writeText(options.output, text);
+  return writeText(request.output, text);
 }
 
 /// What --explain asks for, if it was given.
-std::string explain(const CompileOptions &options, const PlannedStep &planned) {
-  return options.explain == "json"   ? explanationJson(planned)
-         : options.explain == "text" ? explanationText(planned)
-                                     : "";
+std::string explain(const Request &request, const PlannedStep &planned) {
+  return request.explain == Form::json   ? explanationJson(planned)
+         : request.explain == Form::text ? explanationText(planned)
+                                         : "";
 }
 
 /// Objects, plan, initial values and what dgviz shows of them, as JOB.dgx.
-Status writeJob(const CompileOptions &options, const std::string &modelBytes, const Weights &weights,
+Status writeJob(const Request &request, const std::string &modelBytes, const Weights &weights,
                 llvm::ArrayRef<codegen::Target> targets, JobPlan &job) {
   std::vector<package::PackageEntry> entries;
   std::deque<std::string> texts; // what the entries borrow
@@ -313,7 +315,7 @@ Status writeJob(const CompileOptions &options, const std::string &modelBytes, co
   add("cluster.json", partitioner::toJson(job.cluster));
   if (job.planned)
     add("explain.json", explanationJson(*job.planned));
-  if (options.savePhases)
+  if (request.savePhases)
     add("phases.json", job.phases.toJson());
   for (auto &[program, target, kernels] : job.kernels->objects()) {
     mlir::FailureOr<std::string> object = kernels.emitObject();
@@ -328,26 +330,22 @@ Status writeJob(const CompileOptions &options, const std::string &modelBytes, co
     return initial.status();
   if (!initial->empty())
     add("init.safetensors", std::move(*initial));
-  return package::writePackage(options.output, entries);
+  return package::writePackage(request.output, entries);
 }
 
 } // namespace
 
-int compile(const CompileOptions &options) {
-  Result<plan::Mesh> mesh = passes::parseMesh(options.mesh);
+int compile(const Request &request) {
+  Result<plan::Mesh> mesh = passes::parseMesh(request.mesh);
   if (!mesh)
     return report(mesh.status());
-  Result<BatchPlan> batch = planBatch(options, *mesh);
+  Result<BatchPlan> batch = planBatch(request, *mesh);
   if (!batch)
     return report(batch.status());
-  Result<std::vector<codegen::Target>> targets = readTargets(options);
+  Result<std::vector<codegen::Target>> targets = readTargets(request);
   if (!targets)
     return report(targets.status());
-  const llvm::StringRef precision = options.precision;
-  if (!precision.empty() && precision != "auto" && precision != "f32" && precision != "bf16" && precision != "f16")
-    return report(
-        Status::error(ErrorKind::usage, "--precision {}: expected auto, f32, bf16 or f16", options.precision));
-  if (Status status = options.output.empty() ? Status::ok() : checkOutput(options.output); !status)
+  if (Status status = request.output.empty() ? Status::ok() : checkOutput(request.output); !status)
     return report(status);
 
   mlir::DialectRegistry registry;
@@ -358,39 +356,42 @@ int compile(const CompileOptions &options) {
   llvm::SourceMgr sources;
   mlir::SourceMgrDiagnosticHandler diagnostics(sources, &context, messages);
   std::optional<NodeDiagnostics> nodeDiagnostics;
-  if (isOnnx(options.model))
-    nodeDiagnostics.emplace(context, options.model, messages);
+  if (isOnnx(request.model))
+    nodeDiagnostics.emplace(context, request.model, messages);
   Source source;
-  if (int code = readSource(options, *batch, context, source); code != 0)
+  if (int code = readSource(request, *batch, context, source); code != 0)
     return code;
   std::string modelBytes;
   llvm::raw_string_ostream modelStream(modelBytes);
   if (failed(mlir::writeBytecodeToFile(*source.module, modelStream)))
-    return report(Status::error(ErrorKind::runFailed, "{} cannot be written as bytecode", options.model));
+    return report(Status::error(ErrorKind::runFailed, "{} cannot be written as bytecode", request.model));
   StepSource step;
   step.targets = *targets;
-  if (int code = chooseStep(source, options, step); code != 0)
+  if (int code = chooseStep(source, request, step); code != 0)
     return code;
 
-  if (options.emit.empty() && options.output.empty()) { // a report and nothing else
-    PlannedStep planned;
-    if (int code = planStep(*source.module, options, step.optimizer, step.isTraining, planned); code != 0)
-      return code;
-    std::string text = options.simulate == "json"   ? simulationJson(planned)
-                       : options.simulate == "text" ? simulationText(planned)
-                                                    : "";
-    Status status = writeText("", text + explain(options, planned));
+  if (request.emit == Emit::nothing) {
+    Result<PlannedStep> planned = planStep(*source.module, request, step.optimizer, step.isTraining);
+    if (!planned)
+      return report(planned.status());
+    std::string text = request.simulate == Form::json   ? simulationJson(*planned)
+                       : request.simulate == Form::text ? simulationText(*planned)
+                                                        : "";
+    Status status = writeText("", text + explain(request, *planned));
     return status ? 0 : report(status);
   }
-  JobPlan job;
-  if (int code = planJob(*source.module, withFixedBatch(*source.module, step, options), step, job); code != 0)
-    return code;
-  if (Status status = options.emit == "dg" ? Status::ok() : completePlan(job); !status)
+  Messages notes;
+  Result<JobPlan> job = planJob(*source.module, withFixedBatch(*source.module, step, request), step, notes);
+  for (const Message &note : notes)
+    llvm::errs() << "dgc: note: " << note.text << "\n";
+  if (!job)
+    return report(job.status());
+  if (Status status = request.emit == Emit::dg ? Status::ok() : completePlan(*job); !status)
     return report(status);
-  Status status =
-      options.emit.empty() ? writeJob(options, modelBytes, source.weights, *targets, job) : emit(options, job);
-  if (status && !options.explain.empty())
-    status = writeText("", explain(options, *job.planned));
+  Status status = request.emit == Emit::package ? writeJob(request, modelBytes, source.weights, *targets, *job)
+                                                : emit(request, *job);
+  if (status && request.explain != Form::none)
+    status = writeText("", explain(request, *job->planned));
   return status ? 0 : report(status);
 }
 

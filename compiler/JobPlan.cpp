@@ -3,7 +3,6 @@
 
 #include "compiler/LoadModel.h"
 #include "compiler/Planning.h"
-#include "compiler/Report.h"
 #include "partitioner/memory/PlanMemory.h"
 #include "partitioner/schedule/PlanSchedule.h"
 #include "partitioner/schedule/Schedule.h"
@@ -75,13 +74,13 @@ std::string dimensionOf(const partitioner::ModelOp &op, int32_t choice) {
 }
 
 /// What the search chose, as if it had been given by hand; returns what the plan records of the search.
-plan::Search adopt(const PlannedStep &planned, CompileOptions &options, passes::PipelineOptions &pipeline) {
+plan::Search adopt(const PlannedStep &planned, Request &request, passes::PipelineOptions &pipeline) {
   const partitioner::SearchResult &found = planned.search;
   const partitioner::Configuration &how = found.best.configuration;
-  options.mesh = how.meshText();
-  options.microbatches = std::max<int64_t>(1, how.microbatches / options.accumulate);
-  options.schedule = how.scheduleText();
-  options.zero = how.zero;
+  request.mesh = how.meshText();
+  request.microbatches = std::max<int64_t>(1, how.microbatches / request.accumulate);
+  request.schedule = how.scheduleText();
+  request.zero = how.zero;
   // The search knows stages; where one has several parts of the model, these are cut by AssignStages' own rule.
   if (how.schedule != partitioner::PipelineKind::interleaved && how.schedule != partitioner::PipelineKind::zeroBubbleV)
     pipeline.stages = stagesOf(found.best);
@@ -100,43 +99,44 @@ plan::Search adopt(const PlannedStep &planned, CompileOptions &options, passes::
 }
 
 /// Passes, tasks, schedule and arenas.
-int split(mlir::ModuleOp module, const CompileOptions &options, const StepSource &source,
-          passes::PipelineOptions pipeline, JobPlan &job) {
-  Result<plan::Mesh> mesh = passes::parseMesh(options.mesh);
+Result<JobPlan> split(mlir::ModuleOp module, const Request &request, const StepSource &source,
+                      passes::PipelineOptions pipeline) {
+  Result<plan::Mesh> mesh = passes::parseMesh(request.mesh);
   if (!mesh)
-    return report(mesh.status());
-  Result<BatchPlan> batch = planBatch(options, *mesh);
+    return mesh.status();
+  Result<BatchPlan> batch = planBatch(request, *mesh);
   if (!batch)
-    return report(batch.status());
-  Result<partitioner::Cluster> cluster = chooseCluster(options, mesh->numRanks());
+    return batch.status();
+  Result<partitioner::Cluster> cluster = chooseCluster(request, mesh->numRanks());
   if (!cluster)
-    return report(cluster.status());
-  const std::string schedule = options.schedule.empty() ? "1f1b" : options.schedule;
+    return cluster.status();
+  const std::string schedule = request.schedule.empty() ? "1f1b" : request.schedule;
   Result<partitioner::ScheduleForm> form = partitioner::parseSchedule(schedule);
   if (!form)
-    return report(form.status());
+    return form.status();
   if (!source.isTraining) // micro-batches of an inference follow each other in any schedule
     form = partitioner::ScheduleForm{"1f1b"};
+  JobPlan job;
   job.cluster = std::move(*cluster);
   job.module = module.clone();
-  describeStep(options, source.optimizer, source.isTraining, job.cluster, pipeline);
-  pipeline.mesh = options.mesh;
+  describeStep(request, source.optimizer, source.isTraining, job.cluster, pipeline);
+  pipeline.mesh = request.mesh;
   pipeline.batch = batch->rows;
   pipeline.microbatches = batch->microbatches;
   pipeline.paddedRows = batch->rows * batch->microbatches - batch->samples;
-  pipeline.batchPieces = batch->microbatches / options.accumulate;
+  pipeline.batchPieces = batch->microbatches / request.accumulate;
   pipeline.chunksPerStage = form->chunksPerStage;
   pipeline.isFolded = form->isFolded;
   pipeline.splitsBackward = form->splitsBackward;
-  pipeline.zero = std::max<int64_t>(0, options.zero);
+  pipeline.zero = request.zero.value_or(0);
   mlir::PassManager manager(module.getContext());
   passes::buildPipeline(manager, pipeline);
-  if (options.savePhases)
+  if (request.savePhases)
     job.phases.attach(manager, *job.module);
   if (failed(manager.run(*job.module)))
-    return exitBadInput;
-  if (options.emit == "dg")
-    return 0;
+    return diagnosed();
+  if (request.emit == Emit::dg)
+    return job;
 
   codegen::PlanOptions planOptions;
   planOptions.mesh = *mesh;
@@ -147,126 +147,122 @@ int split(mlir::ModuleOp module, const CompileOptions &options, const StepSource
   job.kernels = std::make_unique<codegen::KernelSet>(*module.getContext(), source.targets);
   mlir::FailureOr<plan::Plan> plan = codegen::buildPlan(*job.module, planOptions, *job.kernels, job.literals, roles);
   if (failed(plan))
-    return exitBadInput;
+    return diagnosed();
   job.plan = std::move(*plan);
-  if (Status status = partitioner::schedulePlan(job.plan, source.isTraining ? schedule : form->name, roles); !status)
-    return report(status);
+  DG_RETURN_IF_ERROR(partitioner::schedulePlan(job.plan, source.isTraining ? schedule : form->name, roles));
   partitioner::planMemory(job.plan);
-  return 0;
+  return job;
 }
 
 /// Splits as the flags say; where a stage needs more than `--memory`, values of the forward pass are made again in the
 /// backward pass, cheapest for each byte first. What that saves is an estimate: what it lacks is asked for once more.
-int splitToFit(mlir::ModuleOp module, const CompileOptions &options, const StepSource &source, JobPlan &job) {
-  if (int code = split(module, options, source, {}, job); code != 0)
-    return code;
-  const uint64_t limit = options.memoryBytes, whole = largestArena(job.plan).second;
+Result<JobPlan> splitToFit(mlir::ModuleOp module, const Request &request, const StepSource &source) {
+  Result<JobPlan> job = split(module, request, source, {});
+  if (!job)
+    return job;
+  const uint64_t limit = request.memoryBytes, whole = largestArena(job->plan).second;
   if (limit == 0 || whole <= limit)
-    return 0;
-  const uint32_t numStages = job.plan.numStages();
+    return job;
+  const uint32_t numStages = job->plan.numStages();
   const partitioner::ScheduleForm form =
-      *partitioner::parseSchedule(options.schedule.empty() ? "1f1b" : options.schedule);
-  const partitioner::Device device = job.cluster.device;
+      *partitioner::parseSchedule(request.schedule.empty() ? "1f1b" : request.schedule);
+  const partitioner::Device device = job->cluster.device;
   passes::PipelineOptions pipeline;
   pipeline.flopsPerByte = device.flopsPerSecond.at(plan::DType::f32) * device.efficiency / device.memoryBytesPerSecond;
   pipeline.savedBytes.resize(size_t(numStages) * form.chunksPerStage);
   for (int round = 0; source.isTraining && round < maxRecomputeRounds; ++round) {
-    const uint64_t before = largestArena(job.plan).second;
+    const uint64_t before = largestArena(job->plan).second;
     for (uint32_t part = 0; part < pipeline.savedBytes.size(); ++part)
-      if (uint64_t bytes = job.plan.memory[partitioner::stageOfChunk(part, numStages, form.isFolded)].arenaBytes;
+      if (uint64_t bytes = job->plan.memory[partitioner::stageOfChunk(part, numStages, form.isFolded)].arenaBytes;
           bytes > limit)
         pipeline.savedBytes[part] += (int64_t(bytes - limit) + form.chunksPerStage - 1) / form.chunksPerStage;
-    JobPlan next;
-    if (int code = split(module, options, source, pipeline, next); code != 0)
-      return code;
-    const uint64_t after = largestArena(next.plan).second;
+    Result<JobPlan> next = split(module, request, source, pipeline);
+    if (!next)
+      return next;
+    const uint64_t after = largestArena(next->plan).second;
     if (after < before)
       job = std::move(next);
     if (after <= limit || after >= before)
       break;
   }
-  if (Status status = checkMemory(job.plan, limit, whole); !status)
-    return report(status);
-  return 0;
+  DG_RETURN_IF_ERROR(checkMemory(job->plan, limit, whole));
+  return job;
 }
 
 /// Searches and splits until the arena fits. The bytes of a search are an estimate: where it is too low for the plan
 /// that was found, the next search gets so much less memory that this plan is out.
-int searchJob(mlir::ModuleOp module, const CompileOptions &given, const StepSource &source, JobPlan &job) {
-  CompileOptions options = given;
+Result<JobPlan> searchJob(mlir::ModuleOp module, const Request &given, const StepSource &source, Messages &messages) {
+  Request request = given;
   std::string last; // what the search before found, and what it needs
   for (int round = 0; round < maxSearches; ++round) {
-    PlannedStep planned;
-    if (int code = planStep(module, options, source.optimizer, source.isTraining, planned); code != 0) {
-      if (!last.empty())
-        llvm::errs() << "dgc: note: " << last << "\n";
-      return code;
-    }
-    CompileOptions chosen = given;
+    Result<PlannedStep> planned = planStep(module, request, source.optimizer, source.isTraining);
+    if (!planned)
+      return planned.status();
+    Request chosen = given;
     passes::PipelineOptions pipeline;
-    plan::Search search = adopt(planned, chosen, pipeline);
+    plan::Search search = adopt(*planned, chosen, pipeline);
     Result<plan::Mesh> before = passes::parseMesh(given.mesh), after = passes::parseMesh(chosen.mesh);
     Result<BatchPlan> imported = planBatch(given, *before), batch = planBatch(chosen, *after);
     if (!batch)
-      return report(batch.status());
+      return batch.status();
     if (isOnnx(given.model) && batch->rows != imported->rows) // shapes were computed with the rows of one rank
-      return report(Status::error(ErrorKind::usage,
-                                  "the plan found for {} is --mesh {} --microbatches {}: compile it with these flags",
-                                  given.model, chosen.mesh, chosen.microbatches));
-    job = JobPlan();
-    if (int code = split(module, chosen, source, pipeline, job); code != 0)
-      return code;
-    job.plan.search = std::move(search);
-    const uint64_t limit = given.memoryBytes > 0 ? given.memoryBytes : job.cluster.device.memoryBytes;
-    auto [stage, bytes] = largestArena(job.plan);
-    if (!given.emit.empty() || bytes <= limit) {
-      job.planned = std::move(planned);
-      return 0;
+      return Status::error(ErrorKind::usage,
+                           "the plan found for {} is --mesh {} --microbatches {}: compile it with these flags",
+                           given.model, chosen.mesh, chosen.microbatches);
+    Result<JobPlan> job = split(module, chosen, source, pipeline);
+    if (!job)
+      return job;
+    job->plan.search = std::move(search);
+    const uint64_t limit = given.memoryBytes > 0 ? given.memoryBytes : job->cluster.device.memoryBytes;
+    auto [stage, bytes] = largestArena(job->plan);
+    if (given.emit != Emit::package || bytes <= limit) {
+      job->planned = std::move(*planned);
+      return job;
     }
-    const partitioner::SearchedPlan &best = planned.search.best;
+    const partitioner::SearchedPlan &best = planned->search.best;
     last = fmt::format("{} was estimated at {:.0f} bytes on each device, but stage {} needs {}, {} more than {}",
                        partitioner::describe(best), best.stages.peakBytes, stage, bytes, bytes - limit, limit);
-    llvm::errs() << "dgc: note: " << last << ": searching again\n";
-    options.memoryBytes =
+    messages.push_back({Message::Kind::note, last + ": searching again"});
+    request.memoryBytes =
         std::max<uint64_t>(1, uint64_t(double(limit) * std::min(0.99, best.stages.peakBytes / double(bytes))));
   }
-  return report(Status::error(ErrorKind::usage,
-                              "none of {} searched plans fits; {}: give more ranks, more --memory, a smaller batch or "
-                              "more micro-batches",
-                              maxSearches, last));
+  return Status::error(ErrorKind::usage,
+                       "none of {} searched plans fits; {}: give more ranks, more --memory, a smaller batch or "
+                       "more micro-batches",
+                       maxSearches, last);
 }
 
 } // namespace
 
-Result<BatchPlan> planBatch(const CompileOptions &options, const plan::Mesh &mesh) {
+Result<BatchPlan> planBatch(const Request &request, const plan::Mesh &mesh) {
   int64_t data = mesh.sizeOf("data"), pipe = mesh.sizeOf("pipe");
   BatchPlan plan;
-  int64_t perBatch = options.microbatches;
+  int64_t perBatch = request.microbatches;
   if (perBatch == 0)
-    perBatch = pipe == 1 ? 1 : std::max<int64_t>(1, std::min(2 * pipe, options.batch / data));
-  if (options.batch > 0 && options.batch < data * perBatch)
+    perBatch = pipe == 1 ? 1 : std::max<int64_t>(1, std::min(2 * pipe, request.batch / data));
+  if (request.batch > 0 && request.batch < data * perBatch)
     return Status::error(ErrorKind::usage,
                          "a batch of {} samples is fewer than the {} ranks on the data axis times {} micro-batches: "
                          "give a larger --batch, a smaller data axis or fewer --microbatches",
-                         options.batch, data, perBatch);
-  if (perBatch > maxMicrobatches / options.accumulate)
+                         request.batch, data, perBatch);
+  if (perBatch > maxMicrobatches / request.accumulate)
     return Status::error(ErrorKind::usage,
                          "{} micro-batches times --accumulate {} are more than the {} that a step may have: give fewer",
-                         perBatch, options.accumulate, maxMicrobatches);
-  plan.samples = options.batch * options.accumulate;
-  plan.microbatches = perBatch * options.accumulate;
-  int64_t perRank = (options.batch + data * perBatch - 1) / (data * perBatch);
+                         perBatch, request.accumulate, maxMicrobatches);
+  plan.samples = request.batch * request.accumulate;
+  plan.microbatches = perBatch * request.accumulate;
+  int64_t perRank = (request.batch + data * perBatch - 1) / (data * perBatch);
   plan.rows = perRank * data;
   return plan;
 }
 
-int planJob(mlir::ModuleOp module, const CompileOptions &options, const StepSource &source, JobPlan &job) {
-  if (wantsPlanning(options))
-    return searchJob(module, options, source, job);
-  if (int code = splitToFit(module, options, source, job); code != 0)
-    return code;
-  job.plan.search.stopped = "given by hand";
-  return 0;
+Result<JobPlan> planJob(mlir::ModuleOp module, const Request &request, const StepSource &source, Messages &messages) {
+  if (wantsPlanning(request))
+    return searchJob(module, request, source, messages);
+  Result<JobPlan> job = splitToFit(module, request, source);
+  if (job)
+    job->plan.search.stopped = "given by hand";
+  return job;
 }
 
 } // namespace dg::compiler

@@ -5,6 +5,7 @@
 
 #include "codegen/plan/BuildPlan.h"
 #include "compiler/Compile.h"
+#include "compiler/Messages.h"
 #include "compiler/PhaseLog.h"
 #include "compiler/Planning.h"
 #include "partitioner/model/Cluster.h"
@@ -22,7 +23,7 @@ struct BatchPlan {
   int64_t microbatches = 1; ///< of a step
   int64_t rows = 0;         ///< of one micro-batch over all data ranks, padding included
 };
-Result<BatchPlan> planBatch(const CompileOptions &options, const plan::Mesh &mesh);
+Result<BatchPlan> planBatch(const Request &request, const plan::Mesh &mesh);
 
 /// What the flags and the model say of the step.
 struct StepSource {
@@ -43,8 +44,8 @@ struct JobPlan {
 };
 
 /// Splits a copy of the module as the flags say: mesh, micro-batches and schedule by hand, or all that a search finds,
-/// searched again with less memory where the arena turns out larger than a device. Returns 0 or an exit code, after a
-/// message on stderr. With --emit dg only `module` is set.
-int planJob(mlir::ModuleOp module, const CompileOptions &options, const StepSource &source, JobPlan &job);
+/// searched again with less memory where the arena turns out larger than a device, of which `messages` then tells.
+/// With Emit::dg only `module` is set.
+Result<JobPlan> planJob(mlir::ModuleOp module, const Request &request, const StepSource &source, Messages &messages);
 
 } // namespace dg::compiler

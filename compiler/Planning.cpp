@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/Planning.h"
 
-#include "compiler/Report.h"
+#include "compiler/Messages.h"
 #include "partitioner/schedule/Schedule.h"
 #include "partitioner/search/Conflict.h"
 #include "passes/partition/ExtractModel.h"
@@ -11,7 +11,6 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/raw_ostream.h"
 
 namespace dg::compiler {
 
@@ -19,35 +18,35 @@ using partitioner::PipelineKind;
 using partitioner::Recompute;
 using partitioner::SearchOptions;
 
-bool wantsPlanning(const CompileOptions &options) {
-  return options.ranks > 0 || !options.cluster.empty() || !options.simulate.empty() || !options.explain.empty() ||
-         !options.pins.empty() || !options.forbidden.empty();
+bool wantsPlanning(const Request &request) {
+  return request.ranks > 0 || !request.cluster.empty() || request.simulate != Form::none ||
+         request.explain != Form::none || !request.pins.empty() || !request.forbidden.empty();
 }
 
-void describeStep(const CompileOptions &options, const std::string &optimizer, bool isTraining,
+void describeStep(const Request &request, const std::string &optimizer, bool isTraining,
                   const partitioner::Cluster &cluster, passes::PipelineOptions &pipeline) {
   pipeline.optimizer = optimizer;
-  pipeline.frozen = options.frozen;
-  pipeline.loss = isTraining ? options.loss : "";
+  pipeline.frozen = request.frozen;
+  pipeline.loss = isTraining ? request.loss : "";
   pipeline.isTraining = isTraining;
   pipeline.storesScores = cluster.device.storesScores;
-  if (!options.simulate.empty())
+  if (request.simulate != Form::none)
     return; // a simulation counts every float with the bytes of its precision; a job has the casts that it will run
-  if (!options.precision.empty() && options.precision != "auto")
-    pipeline.precision = options.precision;
-  pipeline.precisionOverrides = options.precisionOverrides;
-  pipeline.reducesWide = options.reducePrecision == "f32";
+  if (request.precision)
+    pipeline.precision = plan::nameOf(*request.precision);
+  pipeline.precisionOverrides = request.precisionOverrides;
+  pipeline.reducesWide = request.reducesWide;
   auto isHalf = [](const std::string &text) { return llvm::StringRef(text).ends_with("=f16"); };
-  if (options.precision == "f16" || llvm::any_of(options.precisionOverrides, isHalf)) {
-    pipeline.lossScale = options.lossScale;
-    pipeline.growthInterval = options.lossScaleInterval;
+  if (request.precision == plan::DType::f16 || llvm::any_of(request.precisionOverrides, isHalf)) {
+    pipeline.lossScale = request.lossScale;
+    pipeline.growthInterval = request.lossScaleInterval;
   }
 }
 
-Result<partitioner::Cluster> chooseCluster(const CompileOptions &options, int64_t numRanks) {
-  if (options.cluster.empty())
+Result<partitioner::Cluster> chooseCluster(const Request &request, int64_t numRanks) {
+  if (request.cluster.empty())
     return partitioner::hostCluster(uint32_t(std::max<int64_t>(numRanks, 1)));
-  Result<partitioner::Cluster> cluster = partitioner::findCluster(options.cluster);
+  Result<partitioner::Cluster> cluster = partitioner::findCluster(request.cluster);
   if (!cluster)
     return cluster;
   return cluster->forRanks(numRanks > 0 ? uint64_t(numRanks) : cluster->numDevices());
@@ -56,10 +55,8 @@ Result<partitioner::Cluster> chooseCluster(const CompileOptions &options, int64_
 namespace {
 
 /// Plans that only the simulator understands are asked for with --simulate; a job must be compiled.
-Status checkCompilable(const CompileOptions &options) {
-  if (!options.simulate.empty())
-    return Status::ok();
-  if (!options.recompute.empty())
+Status checkCompilable(const Request &request) {
+  if (request.simulate == Form::none && request.recompute != Recompute::automatic)
     return Status::error(ErrorKind::usage,
                          "--recompute can be simulated, but no job can be compiled for it in this version: give "
                          "--simulate too, or leave it out");
@@ -79,80 +76,67 @@ Status readSchedule(const std::string &text, SearchOptions &search) {
   return Status::ok();
 }
 
-Result<plan::DType> choosePrecision(const std::string &name, const partitioner::Device &device, bool isJob) {
-  // A device with a 16-bit rate trains with it; a job is compiled for f32 unless the user says otherwise.
-  if (name.empty() || name == "auto")
-    return !isJob && device.flopsPerSecond.count(plan::DType::bf16) ? plan::DType::bf16 : plan::DType::f32;
-  for (plan::DType type : {plan::DType::f32, plan::DType::bf16, plan::DType::f16})
-    if (name == plan::nameOf(type))
-      return type;
-  return Status::error(ErrorKind::usage, "--precision {}: expected auto, f32, bf16 or f16", name);
-}
-
-Result<SearchOptions> readOptions(const CompileOptions &options, const plan::Mesh &mesh,
-                                  const partitioner::Cluster &cluster, bool isTraining) {
-  DG_RETURN_IF_ERROR(checkCompilable(options));
+Result<SearchOptions> readOptions(const Request &request, const plan::Mesh &mesh, const partitioner::Cluster &cluster,
+                                  bool isTraining) {
+  DG_RETURN_IF_ERROR(checkCompilable(request));
   SearchOptions search;
-  const bool isJob = options.simulate.empty(), hasMesh = !options.mesh.empty();
-  search.numRanks = uint32_t(hasMesh ? mesh.numRanks() : options.ranks > 0 ? options.ranks : cluster.numDevices());
-  if (hasMesh && options.ranks > 0 && options.ranks != mesh.numRanks())
+  const bool isJob = request.simulate == Form::none, hasMesh = !request.mesh.empty();
+  search.numRanks = uint32_t(hasMesh ? mesh.numRanks() : request.ranks > 0 ? request.ranks : cluster.numDevices());
+  if (hasMesh && request.ranks > 0 && request.ranks != mesh.numRanks())
     return Status::error(ErrorKind::usage,
                          "--ranks {} and --mesh {}, which has {} ranks: make them agree, or leave one out",
-                         options.ranks, options.mesh, mesh.numRanks());
+                         request.ranks, request.mesh, mesh.numRanks());
   if (hasMesh) {
     search.data = uint32_t(mesh.sizeOf("data"));
     search.tensor = uint32_t(mesh.sizeOf("tensor"));
     search.pipe = uint32_t(mesh.sizeOf("pipe"));
   }
-  search.microbatches = uint32_t(options.microbatches * options.accumulate);
-  if (!options.schedule.empty())
-    DG_RETURN_IF_ERROR(readSchedule(options.schedule, search));
+  search.microbatches = uint32_t(request.microbatches * request.accumulate);
+  if (!request.schedule.empty())
+    DG_RETURN_IF_ERROR(readSchedule(request.schedule, search));
   else if (isTraining && !hasMesh) // without backward passes they are all the same
     search.schedules = {PipelineKind::oneForwardOneBackward, PipelineKind::interleaved, PipelineKind::zeroBubbleH1,
                         PipelineKind::zeroBubbleV};
-  if (options.zero >= 0)
-    search.zero = {uint32_t(options.zero)};
+  if (request.zero)
+    search.zero = {*request.zero};
   else if (isTraining && !hasMesh)
     search.zero = {0, 1, 2, 3};
-  search.recompute = options.recompute == "full"   ? Recompute::full
-                     : options.recompute == "none" ? Recompute::none
-                     : isJob                       ? Recompute::none
-                                                   : Recompute::automatic;
-  Result<plan::DType> precision = choosePrecision(options.precision, cluster.device, isJob);
-  if (!precision)
-    return precision.status();
-  search.precision = *precision;
-  search.memoryBytes = double(options.memoryBytes);
-  search.seconds = options.planSeconds;
-  search.forbiddenAxes = options.forbidden;
+  search.recompute = isJob ? Recompute::none : request.recompute;
+  // A device with a 16-bit rate trains with it; a job is compiled for f32 unless the user says otherwise.
+  const bool prefersHalf = !isJob && cluster.device.flopsPerSecond.count(plan::DType::bf16);
+  search.precision = request.precision.value_or(prefersHalf ? plan::DType::bf16 : plan::DType::f32);
+  search.memoryBytes = double(request.memoryBytes);
+  search.seconds = request.planSeconds;
+  search.forbiddenAxes = request.forbidden;
   return search;
 }
 
 } // namespace
 
-int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::string &optimizer, bool isTraining,
-             PlannedStep &planned) {
-  Result<plan::Mesh> mesh = passes::parseMesh(options.mesh);
+Result<PlannedStep> planStep(mlir::ModuleOp module, const Request &request, const std::string &optimizer,
+                             bool isTraining) {
+  Result<plan::Mesh> mesh = passes::parseMesh(request.mesh);
   if (!mesh)
-    return report(mesh.status());
-  Result<partitioner::Cluster> cluster = chooseCluster(options, options.ranks > 0       ? options.ranks
-                                                                : !options.mesh.empty() ? mesh->numRanks()
+    return mesh.status();
+  Result<partitioner::Cluster> cluster = chooseCluster(request, request.ranks > 0       ? request.ranks
+                                                                : !request.mesh.empty() ? mesh->numRanks()
                                                                                         : 0);
   if (!cluster)
-    return report(cluster.status());
+    return cluster.status();
+  PlannedStep planned;
   planned.cluster = *cluster;
-  Result<SearchOptions> search = readOptions(options, *mesh, *cluster, isTraining);
+  Result<SearchOptions> search = readOptions(request, *mesh, *cluster, isTraining);
   if (!search)
-    return report(search.status());
+    return search.status();
 
   mlir::OwningOpRef<mlir::ModuleOp> whole = module.clone();
   passes::PipelineOptions pipeline;
-  describeStep(options, optimizer, isTraining, planned.cluster, pipeline);
-  pipeline.batch = options.batch * options.accumulate;
+  describeStep(request, optimizer, isTraining, planned.cluster, pipeline);
+  pipeline.batch = request.batch * request.accumulate;
   mlir::PassManager manager(module.getContext());
   passes::buildWholePipeline(manager, pipeline);
   if (failed(manager.run(*whole)))
-    return exitBadInput;
+    return diagnosed();
   if (auto reasons = (*whole)->getAttrOfType<mlir::ArrayAttr>("dg.precision"))
     for (auto reason : reasons.getAsRange<mlir::ArrayAttr>()) {
       auto text = [&](unsigned index) { return mlir::cast<mlir::StringAttr>(reason[index]).str(); };
@@ -160,25 +144,25 @@ int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::st
     }
   mlir::FailureOr<partitioner::Model> model = passes::extractModel(*whole);
   if (failed(model))
-    return exitBadInput;
+    return diagnosed();
   planned.model = std::move(*model);
-  planned.model.name = options.model;
-  for (const std::string &text : options.pins) {
+  planned.model.name = request.model;
+  for (const std::string &text : request.pins) {
     Result<partitioner::Pin> pin = passes::resolvePin(text, planned.model);
     if (!pin)
-      return report(pin.status());
+      return pin.status();
     search->pins.push_back(std::move(*pin));
   }
 
   partitioner::CostModel costs(planned.cluster);
   Result<partitioner::SearchResult> found = partitioner::searchPlan(planned.model, costs, *search);
   if (!found)
-    return report(found.status());
+    return found.status();
   planned.search = std::move(*found);
   planned.model =
       partitioner::inOrderOf(*partitioner::applyPins(std::move(planned.model), search->pins), planned.search.best);
   planned.prediction = partitioner::predict(planned.model, costs, planned.search.best);
-  return 0;
+  return planned;
 }
 
 } // namespace dg::compiler

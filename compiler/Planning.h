@@ -15,7 +15,7 @@
 namespace dg::compiler {
 
 /// True where the flags ask for a search or for a report about a plan.
-bool wantsPlanning(const CompileOptions &options);
+bool wantsPlanning(const Request &request);
 
 /// What MixedPrecision decided about an op, and why.
 struct PrecisionReason {
@@ -31,17 +31,17 @@ struct PlannedStep {
 };
 
 /// Searches within what the flags leave open; where a job is to be written, only among plans that dgc can compile.
-/// Returns 0 or an exit code, after a message on stderr. The module is not changed.
-int planStep(mlir::ModuleOp module, const CompileOptions &options, const std::string &optimizer, bool isTraining,
-             PlannedStep &planned);
+/// The module is not changed.
+Result<PlannedStep> planStep(mlir::ModuleOp module, const Request &request, const std::string &optimizer,
+                             bool isTraining);
 
 /// What the search's pipeline and the job's have in common: all that the model, the flags and the device say of a step,
 /// and nothing of how it is cut.
-void describeStep(const CompileOptions &options, const std::string &optimizer, bool isTraining,
+void describeStep(const Request &request, const std::string &optimizer, bool isTraining,
                   const partitioner::Cluster &cluster, passes::PipelineOptions &pipeline);
 
 /// The cluster that --cluster names, or this host with --ranks (or the mesh's) ranks.
-Result<partitioner::Cluster> chooseCluster(const CompileOptions &options, int64_t numRanks);
+Result<partitioner::Cluster> chooseCluster(const Request &request, int64_t numRanks);
 
 /// What --simulate prints, as text or JSON.
 std::string simulationText(const PlannedStep &planned);

@@ -11,7 +11,8 @@ namespace dg::compiler {
 inline constexpr int exitUsage = 2, exitBadInput = 65;
 
 inline int report(const Status &status) {
-  llvm::errs() << "dgc: error: " << status.message() << "\n";
+  if (!status.message().empty()) // else diagnostics have told
+    llvm::errs() << "dgc: error: " << status.message() << "\n";
   return status.exitCode();
 }
 

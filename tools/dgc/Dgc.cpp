@@ -8,9 +8,11 @@
 #include <cstdio>
 
 int main(int argc, char **argv) {
-  using dg::compiler::CompileOptions;
+  using dg::compiler::Emit;
+  using dg::compiler::Form;
+  using dg::compiler::Purpose;
   using dg::tools::wholeNumber;
-  CompileOptions options;
+  dg::compiler::Request request;
   CLI::App app(
       "dgc compiles a model into a partitioned job that dgrun runs.\n\n"
       "  dgc examples/mlp.mlir --batch 64 -o mlp.dgx\n"
@@ -20,29 +22,30 @@ int main(int argc, char **argv) {
       "dgc");
   app.footer("Exit codes: 0 done, 1 the job could not be written, 2 usage, 65 the model or another file is not right.");
   app.set_version_flag("--version", "dgc " DG_VERSION);
-  app.add_option("MODEL", options.model,
+  app.add_option("MODEL", request.model,
                  "a model in the dg dialect (.mlir, .mlirbc) or ONNX (.onnx), or a family:\n"
                  "mlp:784-1024-10  lenet  gpt:layers=4,hidden=384,heads=6,seq=256,vocab=8192  bert:layers=12,…\n"
                  "resnet:50,classes=1000,image=224");
-  app.add_option("-o,--output", options.output,
+  app.add_option("-o,--output", request.output,
                  "the job to write (default: the model's name with .dgx), or the file for --emit (default: stdout)");
 
   bool isTrain = false, isInfer = false;
+  std::string precision, reducePrecision, emitted, simulate, explain, recompute; // each of a few words
   auto *what = app.add_option_group("What to build");
   what->add_flag("--train", isTrain, "train @loss (default where the model has @loss)");
   what->add_flag("--infer", isInfer, "run @forward, or @loss up to its loss (default elsewhere)");
-  what->add_option("--loss", options.loss,
+  what->add_option("--loss", request.loss,
                    "loss of --train for a model without one: mse, cross_entropy:label_smoothing=0.1, nll, …; targets "
                    "become the input y (default: the model's)");
-  what->add_option("--optimizer", options.optimizer,
+  what->add_option("--optimizer", request.optimizer,
                    "sgd:lr=0.01,momentum=0.5 | adam, adamw, adagrad, rmsprop, lamb, lion; all take weight_decay,\n"
                    "clip_norm and clip_value; ';*.bias:weight_decay=0' after it sets the decay of parameters by name\n"
                    "(default: the model's dg.optimizer)");
-  what->add_option("--freeze", options.frozen,
+  what->add_option("--freeze", request.frozen,
                    "parameters that are not trained, by name: --freeze 'features.*' (default: none)")
       ->take_all();
   what->add_option(
-          "--batch", options.batch,
+          "--batch", request.batch,
           "samples of a batch over all ranks: the size of dimension \"batch\" (default: the model's, where it has one)")
       ->check(wholeNumber(1, dg::compiler::maxBatch));
   std::vector<std::string> binds;
@@ -54,102 +57,102 @@ int main(int argc, char **argv) {
   what->add_option("--const", constants, "NAME=@FILE.npy makes an input of an ONNX model a constant (default: none)")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  what->add_option("--weights", options.weights,
+  what->add_option("--weights", request.weights,
                    "FILE.safetensors: parameters start from its tensors, by name (default: as the model says)");
   what->add_option(
-      "--precision", options.precision,
+      "--precision", precision,
       "f32, bf16 or f16: products, convolutions and attention in 16 bits with f32 sums, what follows them in\n"
       "16 bits too; losses, statistics, parameters and the optimizer stay f32 (default: f32; of a simulation:\n"
       "auto, which is bf16 where the device has it)");
   what->add_option(
-          "--precision-override", options.precisionOverrides,
+          "--precision-override", request.precisionOverrides,
           "PATTERN=f32, PATTERN=bf16 or PATTERN=f16 for ops by name, kind or parameter: 'head.*=f32'; the first\n"
           "that matches decides, one that matches nothing is an error (default: none)")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   what->add_option(
-          "--loss-scale", options.lossScale,
+          "--loss-scale", request.lossScale,
           "of f16: what the loss is multiplied by at first, 0 for never; a step that overflows is skipped on all\n"
           "ranks and halves it (default: 65536)")
       ->check(dg::tools::finiteNumber(true));
-  what->add_option("--loss-scale-interval", options.lossScaleInterval,
+  what->add_option("--loss-scale-interval", request.lossScaleInterval,
                    "steps without an overflow after which the scale is doubled (default: 2000)")
       ->check(wholeNumber(1, dg::compiler::maxBatch));
-  what->add_option("--accumulate", options.accumulate, "batches to a step, averaged (default: 1)")
+  what->add_option("--accumulate", request.accumulate, "batches to a step, averaged (default: 1)")
       ->check(wholeNumber(1, dg::compiler::maxBatch));
 
   auto *split = app.add_option_group("How to split it");
-  split->add_option("--mesh", options.mesh, "ranks on each axis, as data=2,tensor=1,pipe=2 (default: one rank)");
-  split->add_option("--ranks", options.ranks, "search the fastest plan for so many ranks (default: those of --mesh)")
+  split->add_option("--mesh", request.mesh, "ranks on each axis, as data=2,tensor=1,pipe=2 (default: one rank)");
+  split->add_option("--ranks", request.ranks, "search the fastest plan for so many ranks (default: those of --mesh)")
       ->check(wholeNumber(1, 1 << 24));
-  split->add_option("--cluster", options.cluster,
+  split->add_option("--cluster", request.cluster,
                     "the machines that the plan is for: a JSON file, cpu:nodes=4, a100x8:nodes=64 or h100x8:nodes=8\n"
                     "(default: this host); without --mesh and --ranks the plan is searched for all its devices");
   split
       ->add_option(
-          "--pin", options.pins,
+          "--pin", request.pins,
           "PATTERN=stage:N, PATTERN=tensor:DIMENSION or PATTERN=whole: ops or parameters of this name stand on a\n"
           "stage, have a dimension cut over the tensor axis, or are not cut; the plan is searched around it\n"
           "(default: none)")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   split
-      ->add_option("--forbid", options.forbidden,
+      ->add_option("--forbid", request.forbidden,
                    "an axis that the searched plan must not use: data, tensor or pipe (default: none)")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check(CLI::IsMember({"data", "tensor", "pipe"}));
-  split->add_option("--plan-seconds", options.planSeconds, "stop the search after so many seconds (default: never)")
+  split->add_option("--plan-seconds", request.planSeconds, "stop the search after so many seconds (default: never)")
       ->check(dg::tools::finiteNumber(true));
   split
-      ->add_option("--microbatches", options.microbatches,
+      ->add_option("--microbatches", request.microbatches,
                    "micro-batches of a batch (default: 1, with a pipeline 2 for each stage)")
       ->check(wholeNumber(1, dg::compiler::maxBatch));
-  split->add_option("--schedule", options.schedule,
+  split->add_option("--schedule", request.schedule,
                     "order of micro-batches in a pipeline: gpipe, 1f1b, interleaved:CHUNKS (parts of the model to a\n"
                     "rank), zb-h1, zb-v (default: 1f1b, or searched)");
   split
-      ->add_option("--zero", options.zero,
+      ->add_option("--zero", request.zero,
                    "cut over the data ranks: 1 the optimizer's state, 2 also gradients, 3 also parameters\n"
                    "(default: 0; of a simulation without --mesh: searched)")
       ->check(wholeNumber(0, 3));
   split
-      ->add_option("--reduce-precision", options.reducePrecision,
+      ->add_option("--reduce-precision", reducePrecision,
                    "type in which data ranks sum gradients: low (that of --precision, half the bytes) or f32\n"
                    "(default: low)")
       ->check(CLI::IsMember({"low", "f32"}));
   split
-      ->add_option("--target", options.targets,
+      ->add_option("--target", request.targets,
                    "processor: native, x86-64-v3, x86-64-v4, sapphirerapids (default: native); several (a,b): the\n"
                    "job holds an object for each, and its ranks take the best that all of them can run")
       ->delimiter(',')
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   split
-      ->add_option("--memory", options.memoryBytes,
+      ->add_option("--memory", request.memoryBytes,
                    "bytes on each device, as 4GiB; a plan that needs more is an error (default: of a searched plan "
                    "what its devices have, of one by hand no limit)")
       ->transform(CLI::AsSizeValue(false));
 
   auto *print = app.add_option_group("What to print");
   auto *emit = print
-                   ->add_option("--emit", options.emit,
+                   ->add_option("--emit", emitted,
                                 "print dg, plan, linalg, llvm or asm instead of writing a job (default: none)")
                    ->check(CLI::IsMember({"dg", "plan", "linalg", "llvm", "asm"}));
   bool listsOps = false;
   print->add_flag("--list-ops", listsOps,
                   "print every op with what it has (gradient, sharding rule, …); needs no MODEL (default: off)");
-  print->add_flag("--save-phases", options.savePhases,
+  print->add_flag("--save-phases", request.savePhases,
                   "keep the graph after each compiler pass in the job, for dgviz (default: off)");
   print
-      ->add_option("--simulate", options.simulate,
+      ->add_option("--simulate", simulate,
                    "print the predicted step (text or json) instead of writing a job; needs no hardware (default: off)")
       ->expected(0, 1)
       ->default_str("text")
       ->excludes(emit)
       ->check(CLI::IsMember({"text", "json"}));
   print
-      ->add_option("--explain", options.explain,
+      ->add_option("--explain", explain,
                    "print why the searched plan is as it is (text or json); only with -o it is also written as a job\n"
                    "(default: off)")
       ->expected(0, 1)
@@ -157,7 +160,7 @@ int main(int argc, char **argv) {
       ->excludes(emit)
       ->check(CLI::IsMember({"text", "json"}));
   print
-      ->add_option("--recompute", options.recompute,
+      ->add_option("--recompute", recompute,
                    "of a simulation: none or full (default: where a stage does not fit otherwise)")
       ->check(CLI::IsMember({"none", "full"}));
   if (auto code = dg::tools::parseCommandLine(app, argc, argv, "dgc: error: "))
@@ -165,7 +168,7 @@ int main(int argc, char **argv) {
   dg::tools::endWithBadInputWhereNoOpCanBeBuilt();
   if (listsOps)
     return dg::compiler::listOps();
-  if (options.model.empty()) {
+  if (request.model.empty()) {
     std::fprintf(stderr, "dgc: error: MODEL is required: a file or a family (dgc --help)\n");
     return 2;
   }
@@ -173,9 +176,25 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "dgc: error: --train and --infer exclude each other\n");
     return 2;
   }
-  options.purpose = isTrain   ? CompileOptions::Purpose::train
-                    : isInfer ? CompileOptions::Purpose::infer
-                              : CompileOptions::Purpose::automatic;
+  request.purpose = isTrain ? Purpose::train : isInfer ? Purpose::infer : Purpose::automatic;
+  request.reducesWide = reducePrecision == "f32";
+  auto formOf = [](const std::string &text) {
+    return text == "json" ? Form::json : text == "text" ? Form::text : Form::none;
+  };
+  request.simulate = formOf(simulate);
+  request.explain = formOf(explain);
+  using dg::partitioner::Recompute;
+  request.recompute = recompute == "full"   ? Recompute::full
+                      : recompute == "none" ? Recompute::none
+                                            : Recompute::automatic;
+  using dg::plan::DType;
+  for (DType type : {DType::f32, DType::bf16, DType::f16})
+    if (precision == dg::plan::nameOf(type))
+      request.precision = type;
+  if (!request.precision && !precision.empty() && precision != "auto") {
+    std::fprintf(stderr, "dgc: error: --precision %s: expected auto, f32, bf16 or f16\n", precision.c_str());
+    return 2;
+  }
   for (const std::string &bind : binds) {
     size_t equals = bind.rfind('=');
     std::string name = bind.substr(0, equals), digits = equals == std::string::npos ? "" : bind.substr(equals + 1);
@@ -189,9 +208,9 @@ int main(int argc, char **argv) {
       return 2;
     }
     if (name == "batch")
-      options.batch = size;
+      request.batch = size;
     else
-      options.bindings[name] = size;
+      request.bindings[name] = size;
   }
   for (const std::string &constant : constants) {
     size_t equals = constant.rfind("=@");
@@ -199,16 +218,23 @@ int main(int argc, char **argv) {
       std::fprintf(stderr, "dgc: error: --const %s: expected NAME=@FILE.npy\n", constant.c_str());
       return 2;
     }
-    options.constants[constant.substr(0, equals)] = constant.substr(equals + 2);
+    request.constants[constant.substr(0, equals)] = constant.substr(equals + 2);
   }
-  if (!options.simulate.empty() && !options.output.empty()) {
+  if (request.simulate != Form::none && !request.output.empty()) {
     std::fprintf(stderr, "dgc: error: -o %s: --simulate writes no job: leave one of the two out\n",
-                 options.output.c_str());
+                 request.output.c_str());
     return 2;
   }
-  if (options.output.empty() && options.emit.empty() && options.simulate.empty() && options.explain.empty()) {
-    std::string stem = options.model.substr(options.model.find_last_of('/') + 1);
-    options.output = stem.substr(0, stem.find_first_of(".:")) + ".dgx";
+  const std::pair<const char *, Emit> emits[] = {
+      {"dg", Emit::dg}, {"plan", Emit::plan}, {"linalg", Emit::linalg}, {"llvm", Emit::llvm}, {"asm", Emit::assembly}};
+  for (auto [name, emit] : emits)
+    if (emitted == name)
+      request.emit = emit;
+  if (request.output.empty() && (request.simulate != Form::none || request.explain != Form::none))
+    request.emit = Emit::nothing;
+  if (request.output.empty() && request.emit == Emit::package) {
+    std::string stem = request.model.substr(request.model.find_last_of('/') + 1);
+    request.output = stem.substr(0, stem.find_first_of(".:")) + ".dgx";
   }
-  return dg::compiler::compile(options);
+  return dg::compiler::compile(request);
 }
