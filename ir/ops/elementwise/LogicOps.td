@@ -15,7 +15,7 @@ class DG_UnaryLogic<string mnemonic, string what> : DG_Elementwise<mnemonic, (in
 }
 
 def DG_CompareOp : DG_Elementwise<"compare", (ins DG_Tensor:$lhs, DG_Tensor:$rhs, StrAttr:$predicate)> {
-  let summary = "A bool: whether a stands to b as `predicate` says";
+  let summary = "A bool: a and b compared by `predicate`";
   let description = [{`predicate` is eq, ne, lt, le, gt or ge. NaN is unequal to everything. Example: `%c = dg.compare %a, %b {predicate = "lt"}`.}];
 }
 def DG_LogicalAndOp : DG_BinaryLogic<"logical_and", "Whether both bools are true">;
