@@ -5,7 +5,6 @@
 #include "compiler/Planning.h"
 #include "partitioner/memory/PlanMemory.h"
 #include "partitioner/schedule/PlanSchedule.h"
-#include "partitioner/schedule/Schedule.h"
 #include "passes/Pipeline.h"
 #include "passes/partition/Mesh.h"
 
@@ -19,6 +18,10 @@ constexpr int64_t maxMicrobatches = 65536;
 constexpr int maxSearches = 8;
 /// Rounds in which more and more of the forward pass runs again.
 constexpr int maxRecomputeRounds = 6;
+
+Result<partitioner::ScheduleForm> readSchedule(const Request &request) {
+  return request.schedule.empty() ? partitioner::ScheduleForm() : partitioner::parseSchedule(request.schedule);
+}
 
 /// The stage that needs most.
 std::pair<uint32_t, uint64_t> largestArena(const plan::Plan &plan) {
@@ -82,7 +85,7 @@ plan::Search adopt(const PlannedStep &planned, Request &request, passes::Pipelin
   request.schedule = how.scheduleText();
   request.zero = how.zero;
   // The search knows stages; where one has several parts of the model, these are cut by AssignStages' own rule.
-  if (how.schedule != partitioner::PipelineKind::interleaved && how.schedule != partitioner::PipelineKind::zeroBubbleV)
+  if (how.chunksPerRank == 1)
     pipeline.stages = stagesOf(found.best);
   pipeline.shardingChoices.resize(planned.model.ops.size());
   for (size_t op = 0; op < planned.model.ops.size(); ++op)
@@ -110,12 +113,11 @@ Result<JobPlan> split(mlir::ModuleOp module, const Request &request, const StepS
   Result<partitioner::Cluster> cluster = chooseCluster(request, mesh->numRanks());
   if (!cluster)
     return cluster.status();
-  const std::string schedule = request.schedule.empty() ? "1f1b" : request.schedule;
-  Result<partitioner::ScheduleForm> form = partitioner::parseSchedule(schedule);
+  Result<partitioner::ScheduleForm> form = readSchedule(request);
   if (!form)
     return form.status();
   if (!source.isTraining) // micro-batches of an inference follow each other in any schedule
-    form = partitioner::ScheduleForm{"1f1b"};
+    form = partitioner::ScheduleForm();
   JobPlan job;
   job.cluster = std::move(*cluster);
   job.module = module.clone();
@@ -126,8 +128,8 @@ Result<JobPlan> split(mlir::ModuleOp module, const Request &request, const StepS
   pipeline.paddedRows = batch->rows * batch->microbatches - batch->samples;
   pipeline.batchPieces = batch->microbatches / request.accumulate;
   pipeline.chunksPerStage = form->chunksPerStage;
-  pipeline.isFolded = form->isFolded;
-  pipeline.splitsBackward = form->splitsBackward;
+  pipeline.isFolded = form->schedule->isFolded;
+  pipeline.splitsBackward = form->schedule->splitsBackward;
   pipeline.zero = request.zero.value_or(0);
   mlir::PassManager manager(module.getContext());
   passes::buildPipeline(manager, pipeline);
@@ -149,7 +151,7 @@ Result<JobPlan> split(mlir::ModuleOp module, const Request &request, const StepS
   if (failed(plan))
     return diagnosed();
   job.plan = std::move(*plan);
-  DG_RETURN_IF_ERROR(partitioner::schedulePlan(job.plan, source.isTraining ? schedule : form->name, roles));
+  DG_RETURN_IF_ERROR(partitioner::schedulePlan(job.plan, *form, roles));
   partitioner::planMemory(job.plan);
   return job;
 }
@@ -164,8 +166,7 @@ Result<JobPlan> splitToFit(mlir::ModuleOp module, const Request &request, const 
   if (limit == 0 || whole <= limit)
     return job;
   const uint32_t numStages = job->plan.numStages();
-  const partitioner::ScheduleForm form =
-      *partitioner::parseSchedule(request.schedule.empty() ? "1f1b" : request.schedule);
+  const partitioner::ScheduleForm form = *readSchedule(request);
   const partitioner::Device device = job->cluster.device;
   passes::PipelineOptions pipeline;
   pipeline.flopsPerByte = device.flopsPerSecond.at(plan::DType::f32) * device.efficiency / device.memoryBytesPerSecond;
@@ -173,7 +174,8 @@ Result<JobPlan> splitToFit(mlir::ModuleOp module, const Request &request, const 
   for (int round = 0; source.isTraining && round < maxRecomputeRounds; ++round) {
     const uint64_t before = largestArena(job->plan).second;
     for (uint32_t part = 0; part < pipeline.savedBytes.size(); ++part)
-      if (uint64_t bytes = job->plan.memory[partitioner::stageOfChunk(part, numStages, form.isFolded)].arenaBytes;
+      if (uint64_t bytes =
+              job->plan.memory[partitioner::stageOfChunk(part, numStages, form.schedule->isFolded)].arenaBytes;
           bytes > limit)
         pipeline.savedBytes[part] += (int64_t(bytes - limit) + form.chunksPerStage - 1) / form.chunksPerStage;
     Result<JobPlan> next = split(module, request, source, pipeline);

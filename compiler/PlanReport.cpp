@@ -21,8 +21,8 @@ Json configurationJson(const SearchedPlan &plan) {
   Json json;
   json["mesh"] = {{"data", how.data}, {"tensor", how.tensor}, {"pipe", how.pipe}};
   json["microbatches"] = how.microbatches;
-  json["schedule"] = nameOf(how.schedule);
-  json["chunks_per_rank"] = how.numVisits();
+  json["schedule"] = std::string(how.schedule->name);
+  json["chunks_per_rank"] = how.chunksPerRank;
   json["zero"] = how.zero;
   json["precision"] = plan::nameOf(how.precision);
   json["recomputed_stages"] = std::count(plan.stages.isRecomputed.begin(), plan.stages.isRecomputed.end(), 1);

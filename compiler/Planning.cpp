@@ -2,7 +2,7 @@
 #include "compiler/Planning.h"
 
 #include "compiler/Messages.h"
-#include "partitioner/schedule/Schedule.h"
+#include "partitioner/schedule/ScheduleDescriptor.h"
 #include "partitioner/search/Conflict.h"
 #include "passes/partition/ExtractModel.h"
 #include "passes/partition/Mesh.h"
@@ -14,7 +14,6 @@
 
 namespace dg::compiler {
 
-using partitioner::PipelineKind;
 using partitioner::Recompute;
 using partitioner::SearchOptions;
 
@@ -68,11 +67,8 @@ Status readSchedule(const std::string &text, SearchOptions &search) {
   Result<partitioner::ScheduleForm> form = partitioner::parseSchedule(text);
   if (!form)
     return form.status();
-  for (PipelineKind kind : {PipelineKind::gpipe, PipelineKind::oneForwardOneBackward, PipelineKind::interleaved,
-                            PipelineKind::zeroBubbleH1, PipelineKind::zeroBubbleV})
-    if (form->name == partitioner::nameOf(kind))
-      search.schedules = {kind};
-  search.chunksPerRank = text.find(':') == std::string::npos ? 0 : form->chunksPerStage;
+  search.schedules = {form->schedule};
+  search.chunksPerRank = form->hasChunks ? form->chunksPerStage : 0;
   return Status::ok();
 }
 
@@ -95,8 +91,7 @@ Result<SearchOptions> readOptions(const Request &request, const plan::Mesh &mesh
   if (!request.schedule.empty())
     DG_RETURN_IF_ERROR(readSchedule(request.schedule, search));
   else if (isTraining && !hasMesh) // without backward passes they are all the same
-    search.schedules = {PipelineKind::oneForwardOneBackward, PipelineKind::interleaved, PipelineKind::zeroBubbleH1,
-                        PipelineKind::zeroBubbleV};
+    search.schedules = partitioner::searchedSchedules();
   if (request.zero)
     search.zero = {*request.zero};
   else if (isTraining && !hasMesh)

@@ -120,7 +120,7 @@ Prediction predict(const Model &model, const CostModel &costs, const SearchedPla
   Prediction result;
   std::vector<PassTimes> times;
   double sendUs = 0, executedFlops = 0, modelFlops = 0, slowestUs = 0;
-  const double m = how.microbatches, chunks = model.isTraining ? how.numVisits() : 1;
+  const double m = how.microbatches, chunks = model.isTraining ? how.chunksPerRank : 1;
   for (uint32_t s = 0; s < how.pipe; ++s) {
     uint32_t begin = plan.stages.begins[s], end = s + 1 < how.pipe ? plan.stages.begins[s + 1] : table.numOps();
     bool isRecomputed = plan.stages.isRecomputed[s];
@@ -151,9 +151,8 @@ Prediction predict(const Model &model, const CostModel &costs, const SearchedPla
       result.computeUs = us - result.commUs;
     }
   }
-  Result<Schedule> schedule = model.isTraining
-                                  ? makeSchedule(nameOf(how.schedule), how.pipe, how.microbatches, how.chunksPerRank)
-                                  : makeForwardSchedule(how.pipe, how.microbatches);
+  Result<Schedule> schedule =
+      model.isTraining ? makeSchedule(*how.schedule, how.shape()) : makeForwardSchedule({how.pipe, how.microbatches});
   double pipelineUs = schedule ? runSchedule(*schedule, times, sendUs) : plan.stages.stepUs;
   double syncUs = 0, busyUs = 0;
   for (size_t s = 0; s < result.stages.size(); ++s) {

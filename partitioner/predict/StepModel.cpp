@@ -9,30 +9,7 @@ namespace dg::partitioner {
 
 using plan::TaskKind;
 
-const char *nameOf(PipelineKind kind) {
-  switch (kind) {
-  case PipelineKind::gpipe:
-    return "gpipe";
-  case PipelineKind::oneForwardOneBackward:
-    return "1f1b";
-  case PipelineKind::interleaved:
-    return "interleaved";
-  case PipelineKind::zeroBubbleH1:
-    return "zb-h1";
-  case PipelineKind::zeroBubbleV:
-    return "zb-v";
-  }
-  return "?";
-}
-
 std::string Configuration::meshText() const { return fmt::format("data={},tensor={},pipe={}", data, tensor, pipe); }
-
-std::string Configuration::scheduleText() const {
-  return schedule == PipelineKind::interleaved ? fmt::format("{}:{}", nameOf(schedule), chunksPerRank)
-                                               : nameOf(schedule);
-}
-
-ScheduleForm Configuration::scheduleForm() const { return *parseSchedule(scheduleText()); }
 
 double rowsOf(int64_t numSamples, const Configuration &configuration) {
   return std::ceil(double(numSamples) / (double(configuration.data) * configuration.microbatches));
@@ -181,41 +158,11 @@ StepModel::StepModel(const Model &model, const CostModel &costs, const Configura
     for (uint32_t i = 1; i < perStage; ++i)
       speeds[s] = std::min(speeds[s], cluster.speedOf(int64_t(s) * perStage + i));
   }
-  switch (how.schedule) {
-  case PipelineKind::gpipe:
-  case PipelineKind::oneForwardOneBackward:
-    fillShare = 1;
-    break;
-  case PipelineKind::interleaved:
-    fillShare = 1.0 / how.chunksPerRank;
-    break;
-  case PipelineKind::zeroBubbleH1: // F + B - W of F + B + W (Qi et al., "Zero Bubble Pipeline Parallelism", 2023)
-    fillShare = 1.0 / 3;
-    break;
-  case PipelineKind::zeroBubbleV: // what our rule leaves; see Schedule.cpp
-    fillShare = 0.25;
-    break;
-  }
+  fillShare = how.schedule->fillShare(how.shape());
 }
 
 double StepModel::largestSpeed() const { return *std::max_element(speeds.begin(), speeds.end()); }
 double StepModel::totalSpeed() const { return std::accumulate(speeds.begin(), speeds.end(), 0.0); }
-
-double StepModel::slotsOf(uint32_t stage) const {
-  const double m = how.microbatches, p = how.pipe, v = how.chunksPerRank;
-  switch (how.schedule) {
-  case PipelineKind::gpipe:
-    return m;
-  case PipelineKind::oneForwardOneBackward:
-    return std::min(m, p - stage);
-  case PipelineKind::interleaved: // chunks in flight before the first backward, over the chunks of a rank
-    return std::min(m, ((p - stage - 1) * 2 + (v - 1) * p + 1) / v);
-  case PipelineKind::zeroBubbleH1: // what waits for its weight gradients is held too
-  case PipelineKind::zeroBubbleV:
-    return std::min(m, p);
-  }
-  return m;
-}
 
 double StepModel::bytesPerParameter() const {
   const double element = double(plan::sizeOf(how.precision));
@@ -312,7 +259,7 @@ double StepModel::sendUs(const StepTable &table, uint32_t position) const {
 }
 
 double StepModel::stepUs(double sumUs, double largestUs, double sendsUs, double syncUs) const {
-  return how.microbatches * largestUs + fillShare * (sumUs - largestUs) + sendsUs * how.numVisits() + syncUs;
+  return how.microbatches * largestUs + fillShare * (sumUs - largestUs) + sendsUs * how.chunksPerRank + syncUs;
 }
 
 StagePlan evaluate(const StepModel &step, const StepTable &table, std::vector<uint32_t> begins,

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "partitioner/model/OpCosts.h"
-#include "partitioner/schedule/Schedule.h"
+#include "partitioner/schedule/ScheduleDescriptor.h"
 
 #include <cstdint>
 #include <string>
@@ -13,24 +13,18 @@
 
 namespace dg::partitioner {
 
-/// In which order a pipeline works; see Schedule.h.
-enum class PipelineKind { gpipe, oneForwardOneBackward, interleaved, zeroBubbleH1, zeroBubbleV };
-const char *nameOf(PipelineKind kind);
-
 /// Everything about a plan but its stages and shardings.
 struct Configuration {
   uint32_t data = 1, tensor = 1, pipe = 1;
   uint32_t microbatches = 1;
-  PipelineKind schedule = PipelineKind::oneForwardOneBackward;
-  uint32_t chunksPerRank = 1; ///< interleaved: pipeline chunks of a rank
+  const ScheduleDescriptor *schedule = &defaultSchedule();
+  uint32_t chunksPerRank = 1; ///< parts of the model on a stage: so often a micro-batch comes by, forwards
   uint32_t zero = 0; ///< what is cut over the data ranks: 1 optimizer state, 2 also gradients, 3 also parameters
   plan::DType precision = plan::DType::f32;
   uint32_t numRanks() const { return data * tensor * pipe; }
-  /// How often a micro-batch comes by each stage, forwards.
-  uint32_t numVisits() const { return schedule == PipelineKind::zeroBubbleV && pipe > 1 ? 2 : chunksPerRank; }
+  PipelineShape shape() const { return {pipe, microbatches, chunksPerRank}; }
   std::string meshText() const;
-  std::string scheduleText() const; ///< as parseSchedule reads it
-  ScheduleForm scheduleForm() const;
+  std::string scheduleText() const { return schedule->textOf(chunksPerRank); } ///< as parseSchedule reads it
 };
 
 /// Samples of a micro-batch on one data rank, the last micro-batch filled up.
@@ -97,7 +91,7 @@ public:
   double largestSpeed() const;
   double totalSpeed() const;
   /// Micro-batches whose activations a stage holds at once.
-  double slotsOf(uint32_t stage) const;
+  double slotsOf(uint32_t stage) const { return how.schedule->heldMicrobatches(stage, how.shape()); }
   /// Step time from stage times: sum and largest of the stages' times, sends of all cuts, largest sync.
   double stepUs(double sumUs, double largestUs, double sendsUs, double syncUs) const;
   /// Bytes of a rank for each parameter element: weights, gradients, optimizer state.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/schedule/PlanSchedule.h"
 
-#include "partitioner/schedule/Schedule.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -97,10 +95,7 @@ void assignSlots(plan::Plan &plan, const plan::Program &program, const std::vect
 
 } // namespace
 
-Status schedulePlan(plan::Plan &plan, const std::string &text, const std::vector<plan::ChunkRole> &roles) {
-  Result<ScheduleForm> form = parseSchedule(text);
-  if (!form)
-    return form.status();
+Status schedulePlan(plan::Plan &plan, const ScheduleForm &form, const std::vector<plan::ChunkRole> &roles) {
   std::vector<std::vector<StageChunks>> chunks = chunksByProgram(plan, roles);
   for (size_t index = 0; index < plan.programs.size(); ++index) {
     plan::Program &program = plan.programs[index];
@@ -109,11 +104,11 @@ Status schedulePlan(plan::Plan &plan, const std::string &text, const std::vector
       auto first = own.lower_bound({plan::Phase::backward, 0, false});
       return first != own.end() && std::get<0>(first->first) == plan::Phase::backward;
     });
+    const PipelineShape shape{plan.numStages(), program.microbatches, form.chunksPerStage};
     if (isTraining)
-      DG_RETURN_IF_ERROR(checkTrainingShape(*form, plan.numStages(), program.microbatches));
+      DG_RETURN_IF_ERROR(form.schedule->check(shape));
     Result<Schedule> schedule =
-        isTraining ? makeSchedule(form->name, plan.numStages(), program.microbatches, form->chunksPerStage)
-                   : makeForwardSchedule(plan.numStages(), program.microbatches, form->chunksPerStage, form->isFolded);
+        isTraining ? makeSchedule(*form.schedule, shape) : makeForwardSchedule(shape, form.schedule->isFolded);
     if (!schedule)
       return schedule.status();
     program.schedule = schedule->name;

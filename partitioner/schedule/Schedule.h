@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pipeline schedules: in which order a stage runs the forward and backward passes of the micro-batches, and how many of
-// them it must keep at once. A schedule is one function and one row of the table in Schedule.cpp.
+// them it must keep at once. ScheduleDescriptor.h says which schedules there are.
 #pragma once
 
 #include "runtime/plan/Plan.h"
@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace dg::partitioner {
@@ -24,6 +23,11 @@ struct Pass {
   uint32_t chunk = 0; ///< of the stage's chunks, where it has several
   GradientPart part = GradientPart::all;
   bool operator==(const Pass &) const = default;
+};
+
+/// The numbers that a schedule is made for.
+struct PipelineShape {
+  uint32_t numStages = 1, numMicrobatches = 1, chunksPerStage = 1;
 };
 
 struct StageSchedule {
@@ -47,31 +51,8 @@ struct Schedule {
 /// The stage of a chunk: chunks go round and round over the stages, or down and up again.
 uint32_t stageOfChunk(uint32_t chunk, uint32_t numStages, bool isFolded);
 
-/// What a schedule asks of the program that follows it.
-struct ScheduleForm {
-  std::string name;
-  uint32_t chunksPerStage = 1;
-  bool isFolded = false;
-  bool splitsBackward = false; ///< gradients of inputs and of weights are passes of their own
-};
-
-/// Reads "1f1b" or "interleaved:3" (2 chunks where nothing is said). Fails with usage on an unknown name, listing the
-/// known ones, and on chunks that the schedule does not take.
-Result<ScheduleForm> parseSchedule(std::string_view text);
-
-/// Whether a training step can follow the schedule: what the compiler refuses and what the search leaves out. Fails
-/// with usage, saying which numbers the schedule takes.
-Status checkTrainingShape(const ScheduleForm &form, uint32_t numStages, uint32_t numMicrobatches);
-
-/// The schedule `name` ("gpipe", "1f1b", "interleaved", "zb-h1", "zb-v") of one training step. `chunksPerStage` is
-/// asked for by "interleaved" alone, whose micro-batches must be a multiple of the stages. Fails with usage on an
-/// unknown name and on numbers that the schedule cannot take.
-Result<Schedule> makeSchedule(std::string_view name, uint32_t numStages, uint32_t numMicrobatches,
-                              uint32_t chunksPerStage = 2);
-
 /// The schedule of eval and infer: forward passes in order, one slot; with several chunks a stage, as many
 /// micro-batches as stages through each chunk in turn. Fails with usage when a number is 0.
-Result<Schedule> makeForwardSchedule(uint32_t numStages, uint32_t numMicrobatches, uint32_t chunksPerStage = 1,
-                                     bool isFolded = false);
+Result<Schedule> makeForwardSchedule(const PipelineShape &shape, bool isFolded = false);
 
 } // namespace dg::partitioner

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/search/Configurations.h"
 
-#include "partitioner/schedule/Schedule.h"
-
 #include <algorithm>
 #include <set>
 
@@ -29,6 +27,17 @@ template <typename Visit> void forEachMesh(const SearchOptions &options, Visit v
 bool isForbidden(const SearchOptions &options, const char *axis, uint32_t size) {
   return size > 1 &&
          std::find(options.forbiddenAxes.begin(), options.forbiddenAxes.end(), axis) != options.forbiddenAxes.end();
+}
+
+/// The least and most chunks of a stage that are tried; one stage alone gains nothing from a choice of them.
+std::pair<uint32_t, uint32_t> chunksOf(const ScheduleDescriptor &schedule, const SearchOptions &options,
+                                       uint32_t pipe) {
+  if (!schedule.takesChunks())
+    return {schedule.chunksPerStage, schedule.chunksPerStage};
+  if (pipe == 1)
+    return {1, 1};
+  return options.chunksPerRank ? std::pair(options.chunksPerRank, options.chunksPerRank)
+                               : std::pair(schedule.chunksPerStage, schedule.mostChunksSearched);
 }
 
 class Listing {
@@ -97,21 +106,18 @@ private:
   }
 
   void addSchedules(Configuration configuration) {
-    for (PipelineKind kind : options.schedules) {
-      if (configuration.pipe == 1 && kind != options.schedules.front())
+    for (const ScheduleDescriptor *schedule : options.schedules) {
+      if (configuration.pipe == 1 && schedule != options.schedules.front())
         continue; // they differ only in a pipeline
-      configuration.schedule = kind;
-      std::vector<uint32_t> chunks = {1};
-      if (kind == PipelineKind::interleaved)
-        chunks = options.chunksPerRank ? std::vector<uint32_t>{options.chunksPerRank} : std::vector<uint32_t>{2, 3, 4};
-      for (uint32_t count : chunks) {
-        configuration.chunksPerRank = configuration.pipe == 1 ? 1 : count;
-        if (model.isTraining &&
-            !checkTrainingShape(configuration.scheduleForm(), configuration.pipe, configuration.microbatches))
+      configuration.schedule = schedule;
+      auto [least, most] = chunksOf(*schedule, options, configuration.pipe);
+      for (uint32_t chunks = least; chunks <= most; ++chunks) {
+        configuration.chunksPerRank = chunks;
+        if (model.isTraining && !schedule->check(configuration.shape()))
           continue;
-        // Where a rank has several parts of the model, a stage is not one range of ops that could be pinned.
-        const uint64_t numParts = configuration.numVisits();
-        if (numParts > 1 && (isPinned || numParts * configuration.pipe > maxParts))
+        // Where a stage has several parts of the model, it is not one range of ops that could be pinned.
+        const bool isPinnedApart = isPinned && configuration.pipe > 1;
+        if (chunks > 1 && (isPinnedApart || uint64_t(chunks) * configuration.pipe > maxParts))
           continue;
         for (uint32_t zero : options.zero) {
           if (zero > 0 && configuration.data == 1 && options.zero.size() > 1)
@@ -141,6 +147,14 @@ bool hasMesh(const SearchOptions &options) {
   bool isFound = false;
   forEachMesh(options, [&](uint32_t, uint32_t, uint32_t) { isFound = true; });
   return isFound;
+}
+
+Status checkSchedule(const Model &model, const SearchOptions &options) {
+  if (!model.isTraining || options.schedules.size() != 1 || options.microbatches == 0)
+    return Status::ok();
+  const uint32_t pipe = std::max(1u, options.pipe); // what one stage cannot have, more cannot have either
+  const ScheduleDescriptor &schedule = *options.schedules.front();
+  return schedule.check({pipe, options.microbatches, chunksOf(schedule, options, pipe).first});
 }
 
 } // namespace dg::partitioner

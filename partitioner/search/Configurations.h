@@ -17,4 +17,8 @@ std::vector<Configuration> listConfigurations(const Model &model, const SearchOp
 /// True where the axes that the options give can be those of a mesh of all ranks.
 bool hasMesh(const SearchOptions &options);
 
+/// Fails with usage, in the words of the descriptor, where the only schedule in question cannot have the stages and
+/// micro-batches that are given.
+Status checkSchedule(const Model &model, const SearchOptions &options);
+
 } // namespace dg::partitioner

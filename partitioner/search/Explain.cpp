@@ -83,6 +83,18 @@ OpExplanation explainOp(LocalCosts &local, const Model &model, const SearchedPla
   return result;
 }
 
+/// ", or --schedule interleaved, …": those that wait less than the plan's.
+std::string otherSchedules(const Model &model, const Configuration &how) {
+  std::string names;
+  for (const ScheduleDescriptor *schedule : allSchedules()) {
+    PipelineShape shape = how.shape();
+    shape.chunksPerStage = schedule->chunksPerStage;
+    if (model.isTraining && schedule->fillShare(shape) < how.schedule->fillShare(how.shape()))
+      names += fmt::format("{}{}", names.empty() ? ", or --schedule " : ", ", schedule->name);
+  }
+  return names;
+}
+
 std::string times(uint32_t count) { return count > 1 ? fmt::format(" (×{})", count) : ""; }
 
 } // namespace
@@ -165,7 +177,7 @@ Explanation explain(const Model &model, const CostModel &costs, const SearchedPl
                                          : "more devices, a larger tensor axis, or a lower precision"});
   if (how.pipe > 1)
     result.largest.push_back({"waiting for other stages", prediction.bubble * prediction.stepUs,
-                              "more micro-batches, fewer stages, or an interleaved or zero-bubble schedule"});
+                              "more micro-batches or fewer stages" + otherSchedules(model, how)});
   result.largest.push_back({"gradients over the data axis and update", prediction.stages[slowest].syncUs,
                             "a larger batch, fewer data ranks, or sharded optimizer state (zero 1)"});
   std::sort(result.largest.begin(), result.largest.end(), [](const CostItem &a, const CostItem &b) {

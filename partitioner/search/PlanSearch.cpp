@@ -155,7 +155,7 @@ private:
                                  step.syncUs(facts.leastParameters / p));
     candidates.push_back({configuration, boundUs * (1 - 1e-9), candidates.size()});
     // Where a rank has several parts of the model, these are not cut by the search.
-    bool isCutHere = configuration.chunksPerRank == 1 && configuration.schedule != PipelineKind::zeroBubbleV;
+    bool isCutHere = configuration.chunksPerRank == 1;
     if (const Reordered *other = isCutHere ? reorderedFor(configuration.pipe) : nullptr)
       candidates.push_back({configuration, boundUs * (1 - 1e-9), candidates.size(), other});
   }
@@ -306,8 +306,9 @@ std::string describe(const SearchedPlan &plan) {
   std::string text =
       fmt::format("{}, {} micro-batch{}", how.meshText(), how.microbatches, how.microbatches == 1 ? "" : "es");
   if (how.pipe > 1)
-    text += fmt::format(", {}{}", nameOf(how.schedule),
-                        how.chunksPerRank > 1 ? fmt::format(" with {} chunks", how.chunksPerRank) : "");
+    text += fmt::format(
+        ", {}{}", how.schedule->name,
+        how.schedule->takesChunks() && how.chunksPerRank > 1 ? fmt::format(" with {} chunks", how.chunksPerRank) : "");
   if (how.zero > 0)
     text += fmt::format(", zero {}", how.zero);
   auto recomputed = std::count(plan.stages.isRecomputed.begin(), plan.stages.isRecomputed.end(), 1);
@@ -390,6 +391,7 @@ Result<SearchResult> searchPlan(const Model &model, const CostModel &costs, cons
                          "no mesh of {} ranks has data={}, tensor={}, pipe={} (0: any): make the product of the axes "
                          "the number of ranks",
                          n, options.data, options.tensor, options.pipe);
+  DG_RETURN_IF_ERROR(checkSchedule(model, options));
   Result<SearchResult> found = Status::error(ErrorKind::usage, "there is no plan");
   if (std::optional<Model> pinned = applyPins(model, options.pins))
     found = Searcher(*pinned, costs, options).run();

@@ -31,8 +31,8 @@ struct SearchOptions {
   uint32_t data = 0, tensor = 0, pipe = 0;
   uint32_t microbatches = 0;
   uint32_t maxMicrobatches = 65536;
-  std::vector<PipelineKind> schedules = {PipelineKind::oneForwardOneBackward};
-  uint32_t chunksPerRank = 0; ///< of interleaved schedules
+  std::vector<const ScheduleDescriptor *> schedules = {&defaultSchedule()};
+  uint32_t chunksPerRank = 0; ///< of schedules that take a number of chunks
   std::vector<uint32_t> zero = {0};
   Recompute recompute = Recompute::automatic;
   plan::DType precision = plan::DType::f32;

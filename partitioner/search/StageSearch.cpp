@@ -270,8 +270,7 @@ private:
 } // namespace
 
 Recompute allowedRecompute(const Model &model, const Configuration &how, Recompute wanted) {
-  bool isZeroBubble = how.schedule == PipelineKind::zeroBubbleH1 || how.schedule == PipelineKind::zeroBubbleV;
-  if (!model.isTraining || (isZeroBubble && wanted == Recompute::automatic))
+  if (!model.isTraining || (how.schedule->splitsBackward && wanted == Recompute::automatic))
     return Recompute::none;
   return wanted;
 }

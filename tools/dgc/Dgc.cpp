@@ -2,6 +2,7 @@
 // dgc: flags only. What it does is in Compile.cpp.
 #include "compiler/Compile.h"
 #include "compiler/ListOps.h"
+#include "partitioner/schedule/ScheduleDescriptor.h"
 #include "tools/FlagChecks.h"
 #include "tools/dgc/FatalErrors.h"
 
@@ -109,8 +110,10 @@ int main(int argc, char **argv) {
                    "micro-batches of a batch (default: 1, with a pipeline 2 for each stage)")
       ->check(wholeNumber(1, dg::compiler::maxBatch));
   split->add_option("--schedule", request.schedule,
-                    "order of micro-batches in a pipeline: gpipe, 1f1b, interleaved:CHUNKS (parts of the model to a\n"
-                    "rank), zb-h1, zb-v (default: 1f1b, or searched)");
+                    fmt::format("order of micro-batches in a pipeline: {}\n"
+                                "(CHUNKS: parts of the model to a rank; default: {}, or searched)",
+                                dg::partitioner::listScheduleNames(":CHUNKS"),
+                                dg::partitioner::defaultSchedule().name));
   split
       ->add_option("--zero", request.zero,
                    "cut over the data ranks: 1 the optimizer's state, 2 also gradients, 3 also parameters\n"

@@ -75,7 +75,8 @@ TEST(WhatIf, ChangesThatDoNotApplyHaveNoAnswer) {
   ProgramView view = viewOf(plan, costs);
   WhatIf whatIf(plan, view, costs);
   EXPECT_FALSE(whatIf.withMicrobatches(2)->has_value()) << "no pipeline to fill";
-  EXPECT_FALSE(whatIf.withZeroBubble()->has_value());
+  for (const partitioner::ScheduleDescriptor *schedule : partitioner::allSchedules())
+    EXPECT_FALSE(whatIf.withSchedule(*schedule)->has_value()) << schedule->name;
   Plan eval = plan; // forward only: nothing is updated
   eval.chunks.resize(2);
   eval.programs[0].actions[0] = {{1, 0}};

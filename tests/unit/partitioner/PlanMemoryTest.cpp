@@ -121,7 +121,7 @@ static void checkHazards(const plan::Plan &plan) {
 
 /// Schedules and lays out; the test fails where that fails.
 static void complete(plan::Plan &plan, const std::string &schedule) {
-  Status status = schedulePlan(plan, schedule);
+  Status status = schedulePlan(plan, *parseSchedule(schedule));
   ASSERT_TRUE(status) << status.message();
   planMemory(plan);
 }

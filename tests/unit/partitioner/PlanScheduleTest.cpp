@@ -84,7 +84,7 @@ std::string actionsOf(const plan::Plan &plan, const plan::Program &program, uint
 }
 
 void schedule(plan::Plan &plan, const std::string &name) {
-  Status status = schedulePlan(plan, name);
+  Status status = schedulePlan(plan, *parseSchedule(name));
   ASSERT_TRUE(status) << status.message();
 }
 
@@ -183,8 +183,7 @@ TEST(PlanScheduleTest, OneMicrobatchNeedsOneSlot) {
 // Names that are unknown, or known but not there yet, are refused with the ones that are.
 TEST(PlanScheduleTest, UnknownNamesAreRefused) {
   for (const char *name : {"fastest", ""}) {
-    plan::Plan plan = makePipeline(2, 2).plan;
-    Status status = schedulePlan(plan, name);
+    Status status = parseSchedule(name).status();
     ASSERT_FALSE(status);
     EXPECT_EQ(status.kind(), ErrorKind::usage);
     EXPECT_NE(status.message().find("gpipe, 1f1b"), std::string::npos) << status.message();
@@ -195,7 +194,7 @@ TEST(PlanScheduleTest, UnknownNamesAreRefused) {
 TEST(PlanScheduleTest, OneMicrobatchIsTooFewForSome) {
   for (const char *name : {"interleaved:2", "zb-h1", "zb-v"}) {
     plan::Plan plan = makePipeline(2, 1).plan;
-    Status status = schedulePlan(plan, name);
+    Status status = schedulePlan(plan, *parseSchedule(name));
     ASSERT_FALSE(status) << name;
     EXPECT_EQ(status.message(),
               fmt::format("schedule '{}' with one micro-batch to a step: give --microbatches, at least 2", name));

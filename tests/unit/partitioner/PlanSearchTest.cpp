@@ -295,12 +295,11 @@ TEST(PlanSearch, CountsWithWhatTheScheduleGives) {
   for (ModelOp &op : model.ops)
     op.weightGradient = op.forward;
   CostModel costs(hostCluster(4));
-  for (PipelineKind kind : {PipelineKind::gpipe, PipelineKind::oneForwardOneBackward, PipelineKind::interleaved,
-                            PipelineKind::zeroBubbleH1, PipelineKind::zeroBubbleV}) {
+  for (const ScheduleDescriptor *schedule : allSchedules()) {
     SearchOptions options;
     options.numRanks = options.pipe = 4;
     options.microbatches = 16;
-    options.schedules = {kind};
+    options.schedules = {schedule};
     Result<SearchResult> found = searchPlan(model, costs, options);
     ASSERT_TRUE(found) << found.status().message();
     double counted = found->best.stages.stepUs, run = predict(model, costs, found->best).stepUs;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that every schedule is complete, keeps as many micro-batches as it says, cannot deadlock, and has the bubble
 // that its paper gives.
-#include "partitioner/schedule/Schedule.h"
 #include "partitioner/predict/Prediction.h"
 #include "partitioner/predict/StepModel.h"
+#include "partitioner/schedule/ScheduleDescriptor.h"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +13,14 @@
 using namespace dg;
 using namespace dg::partitioner;
 using plan::Phase;
+
+/// The schedule of this name; `chunks` is asked for by those that take a number of them.
+static Result<Schedule> makeSchedule(std::string_view name, uint32_t p, uint32_t m, uint32_t chunks = 2) {
+  Result<ScheduleForm> form = parseSchedule(name);
+  if (!form)
+    return form.status();
+  return makeSchedule(*form->schedule, {p, m, form->schedule->takesChunks() ? chunks : form->chunksPerStage});
+}
 
 /// Runs every stage in order with unit-time passes; a forward needs the stage before, a backward the stage behind.
 /// Returns the end of the step, or 0 on deadlock.
@@ -101,7 +109,7 @@ TEST(ScheduleSlotsTest, OneForwardOneBackwardKeepsFewer) {
 TEST(ForwardScheduleTest, FillsThePipeline) {
   for (uint32_t p = 1; p <= 5; ++p)
     for (uint32_t m = 1; m <= 7; ++m) {
-      Schedule schedule = *makeForwardSchedule(p, m);
+      Schedule schedule = *makeForwardSchedule({p, m});
       EXPECT_EQ(runInOrder(schedule), m + p - 1);
       for (const StageSchedule &stage : schedule.stages) {
         EXPECT_EQ(stage.slots, 1u);
@@ -123,8 +131,8 @@ TEST(ScheduleNameTest, SaysWhatIsKnown) {
     Result<ScheduleForm> form = parseSchedule(text);
     ASSERT_TRUE(form) << text;
     EXPECT_EQ(form->chunksPerStage, chunks) << text;
-    EXPECT_EQ(form->isFolded, isFolded) << text;
-    EXPECT_EQ(form->splitsBackward, splits) << text;
+    EXPECT_EQ(form->schedule->isFolded, isFolded) << text;
+    EXPECT_EQ(form->schedule->splitsBackward, splits) << text;
   }
   for (const char *text : {"1f1b:2", "interleaved:0", "interleaved:x", "interleaved:"}) {
     Result<ScheduleForm> form = parseSchedule(text);
@@ -175,17 +183,16 @@ TEST(ScheduleMemoryTest, TheStepModelHoldsAsManyMicrobatches) {
   const Model model;
   for (uint32_t p : {1, 2, 3, 4, 8})
     for (uint32_t m : {p, 2 * p, 4 * p})
-      for (PipelineKind kind : {PipelineKind::gpipe, PipelineKind::oneForwardOneBackward, PipelineKind::interleaved,
-                                PipelineKind::zeroBubbleH1, PipelineKind::zeroBubbleV}) {
-        const uint32_t chunks = kind == PipelineKind::interleaved ? 3 : 1;
+      for (const ScheduleDescriptor *own : allSchedules()) {
+        const uint32_t chunks = own->takesChunks() ? 3 : own->chunksPerStage;
         const CostModel costs(hostCluster(p));
-        const StepModel step(model, costs, {.pipe = p, .microbatches = m, .schedule = kind, .chunksPerRank = chunks});
-        const Schedule schedule = *makeSchedule(nameOf(kind), p, m, chunks);
+        const StepModel step(model, costs, {.pipe = p, .microbatches = m, .schedule = own, .chunksPerRank = chunks});
+        const Schedule schedule = *makeSchedule(*own, {p, m, chunks});
         for (uint32_t stage = 0; stage < p; ++stage) {
-          SCOPED_TRACE(fmt::format("{} of {} stages with {} micro-batches, stage {}", nameOf(kind), p, m, stage));
+          SCOPED_TRACE(fmt::format("{} of {} stages with {} micro-batches, stage {}", own->name, p, m, stage));
           const double held = step.slotsOf(stage) * schedule.chunksPerStage;
           EXPECT_GE(held, mostHeld(schedule.stages[stage]));
-          if (kind != PipelineKind::zeroBubbleV) // its order leaves some stages with fewer than it allows
+          if (!own->isFolded) // its order leaves some stages with fewer than it allows
             EXPECT_DOUBLE_EQ(held, schedule.stages[stage].slots);
         }
       }
@@ -238,5 +245,5 @@ TEST(ScheduleNameTest, InterleavedRejectsRemainders) {
 TEST(ScheduleNameTest, RejectsZero) {
   EXPECT_FALSE(makeSchedule("gpipe", 0, 4));
   EXPECT_FALSE(makeSchedule("1f1b", 2, 0));
-  EXPECT_FALSE(makeForwardSchedule(0, 1));
+  EXPECT_FALSE(makeForwardSchedule({0, 1}));
 }

@@ -2,7 +2,7 @@
 // Proves that the simulated step has the length that can be worked out by hand: chains, pipelines, overlap,
 // collectives.
 #include "partitioner/predict/Simulator.h"
-#include "partitioner/schedule/Schedule.h"
+#include "partitioner/schedule/ScheduleDescriptor.h"
 
 #include <gtest/gtest.h>
 
@@ -107,7 +107,7 @@ Plan makePipeline(const std::string &name, uint32_t p, uint32_t m, double tf, do
         b.send(chunk, out, down, base + s, work);
     }
   }
-  Schedule schedule = *makeSchedule(name, p, m);
+  Schedule schedule = *makeSchedule(*findSchedule(name), {p, m});
   for (uint32_t s = 0; s < p; ++s)
     for (Pass pass : schedule.stages[s].passes)
       b.run(s, (pass.phase == Phase::forward ? forward : backward)[s], pass.microbatch);

@@ -32,7 +32,7 @@ WhatIf::Answer WhatIf::withMicrobatches(uint32_t count) const {
   if (isTraining())
     separateUpdates(changed);
   changed.programs[index].microbatches = count;
-  return simulate(std::move(changed), program.schedule);
+  return simulate(std::move(changed), ownSchedule());
 }
 
 WhatIf::Answer WhatIf::withAccumulation(uint32_t batches) const {
@@ -41,7 +41,7 @@ WhatIf::Answer WhatIf::withAccumulation(uint32_t batches) const {
   Plan changed = plan;
   separateUpdates(changed);
   changed.programs[index].microbatches *= batches;
-  return simulate(std::move(changed), program.schedule);
+  return simulate(std::move(changed), ownSchedule());
 }
 
 WhatIf::Answer WhatIf::withBatch(uint32_t factor) const {
@@ -49,11 +49,12 @@ WhatIf::Answer WhatIf::withBatch(uint32_t factor) const {
     return std::optional<double>();
   Plan changed = plan;
   scale(changed, factor);
-  return simulate(std::move(changed), "");
+  return simulate(std::move(changed), nullptr);
 }
 
-WhatIf::Answer WhatIf::withZeroBubble() const {
-  if (!isTraining() || plan.numStages() < 2 || program.microbatches < 2 || !isPlain())
+WhatIf::Answer WhatIf::withSchedule(const partitioner::ScheduleDescriptor &schedule) const {
+  if (!isTraining() || plan.numStages() < 2 || !isPlain() || !schedule.splitsBackward || schedule.chunksPerStage > 1 ||
+      !schedule.check({plan.numStages(), program.microbatches}))
     return std::optional<double>();
   Plan changed = plan;
   std::vector<ChunkRole> roles(plan.chunks.size());
@@ -67,7 +68,7 @@ WhatIf::Answer WhatIf::withZeroBubble() const {
     changed.chunks.push_back(std::move(weights));
     roles.push_back({0, true});
   }
-  return simulate(std::move(changed), "zb-h1", roles);
+  return simulate(std::move(changed), &schedule, roles);
 }
 
 WhatIf::Answer WhatIf::withFasterLinks(double factor) const {
@@ -84,9 +85,10 @@ WhatIf::Answer WhatIf::withFasterLinks(double factor) const {
   return std::optional(predicted->stepUs);
 }
 
-WhatIf::Answer WhatIf::simulate(Plan changed, const std::string &schedule, const std::vector<ChunkRole> &roles) const {
-  if (!schedule.empty())
-    DG_RETURN_IF_ERROR(partitioner::schedulePlan(changed, isTraining() ? schedule : "1f1b", roles));
+WhatIf::Answer WhatIf::simulate(Plan changed, const partitioner::ScheduleDescriptor *schedule,
+                                const std::vector<ChunkRole> &roles) const {
+  if (schedule)
+    DG_RETURN_IF_ERROR(partitioner::schedulePlan(changed, {schedule, schedule->chunksPerStage}, roles));
   Result<Predicted> predicted = partitioner::simulateProgram(changed, changed.programs[index], costs);
   if (!predicted)
     return predicted.status();
@@ -98,12 +100,17 @@ bool WhatIf::isTraining() const {
                      [&](const Chunk &chunk) { return chunk.program == index && chunk.phase == Phase::backward; });
 }
 
+const partitioner::ScheduleDescriptor *WhatIf::ownSchedule() const {
+  return isTraining() ? partitioner::findSchedule(program.schedule) : &partitioner::defaultSchedule();
+}
+
 bool WhatIf::isPlain() const {
   std::set<std::tuple<uint32_t, uint32_t, Phase>> seen;
   for (const Chunk &chunk : plan.chunks)
     if (!seen.insert({chunk.program, chunk.stage, chunk.phase}).second)
       return false;
-  return program.schedule == "1f1b" || program.schedule == "gpipe" || program.schedule == "forward";
+  const partitioner::ScheduleDescriptor *schedule = ownSchedule();
+  return schedule && schedule->chunksPerStage == 1 && !schedule->splitsBackward;
 }
 
 void WhatIf::scale(Plan &changed, double factor) const {

@@ -5,6 +5,7 @@
 
 #include "tools/dgviz/facts/ProgramView.h"
 
+#include "partitioner/schedule/ScheduleDescriptor.h"
 #include "runtime/plan/ChunkRole.h"
 
 #include <optional>
@@ -25,16 +26,19 @@ public:
   Answer withAccumulation(uint32_t batches) const;
   /// A batch of so many times the samples, in as many micro-batches as now.
   Answer withBatch(uint32_t factor) const;
-  /// The pipeline in another order: "zb-h1", which fills gaps with the gradients of weights.
-  Answer withZeroBubble() const;
+  /// The pipeline in another order that fills gaps with the gradients of weights; of schedules with one chunk a stage.
+  Answer withSchedule(const partitioner::ScheduleDescriptor &schedule) const;
   /// Links of so many times the bandwidth, with as much less latency.
   Answer withFasterLinks(double factor) const;
 
 private:
-  Answer simulate(plan::Plan changed, const std::string &schedule,
+  /// With `schedule` null the actions stay as they are.
+  Answer simulate(plan::Plan changed, const partitioner::ScheduleDescriptor *schedule,
                   const std::vector<plan::ChunkRole> &roles = {}) const;
+  /// The program's own; the default one where it runs forward only.
+  const partitioner::ScheduleDescriptor *ownSchedule() const;
   bool isTraining() const;
-  /// Whether its actions can be ordered anew: each stage has one chunk of a phase, and one of the plain schedules.
+  /// Whether its actions can be ordered anew: each stage has one chunk of a phase, and its schedule asks for no more.
   bool isPlain() const;
   /// Multiplies what grows with the batch.
   void scale(plan::Plan &changed, double factor) const;
