@@ -134,7 +134,7 @@ LogicalResult fillConstants(KernelBuilder &k, Block &body, const BodyBuffers &bu
   for (Operation &op : body) {
     if (isa<ir::LiteralOp>(op))
       return op.emitOpError(
-          "stands in a graph inside another, whose kernel has no memory for it: pass it in as an operand");
+          "is in a graph inside another, whose kernel has no memory for it: pass it in as an operand");
     if (auto constant = dyn_cast<ir::ConstantOp>(op)) {
       Value buffer = k.buffer(buffers.of(constant.getResult()));
       fillRow(k, numberFor(k, buffer, constant.getValue().convertToDouble()), buffer, k.index(0),

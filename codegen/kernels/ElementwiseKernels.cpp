@@ -100,7 +100,7 @@ FailureOr<SmallVector<Value>> emitElementBody(KernelBuilder &k, Operation *op, V
     else
       result = emitElementFunction(k, &inner, arguments);
     if (!result)
-      return inner.emitOpError() << "stands in a fused region, but is not computed element by element";
+      return inner.emitOpError() << "is in a fused region, but is not computed element by element";
     values[inner.getResult(0)] = result;
   }
   return op->emitOpError() << "has a region without dg.return";

@@ -183,7 +183,7 @@ public:
       return status;
     for (const auto &[key, value] : object.items())
       if (!taken.count(key))
-        fail(keyPath(key.c_str()), value, "no such key here; the README of partitioner/ lists the keys");
+        fail(keyPath(key.c_str()), value, "no such key here; docs/reference/cluster.md lists the keys");
     return status;
   }
   void fail(const std::string &key, const json &found, const std::string &expected) {

@@ -70,8 +70,8 @@ public:
                              owner.str(), name.str(), llvm::join(known, ", "));
       }
       if (!seen.insert(name).second)
-        return Status::error(ErrorKind::usage, "optimizer '{}': '{}' stands twice, expected each key once", text.str(),
-                             name.str());
+        return Status::error(ErrorKind::usage, "optimizer '{}': '{}' is given twice, expected each key once",
+                             text.str(), name.str());
       double &number = spec.*key->number;
       if (value.getAsDouble(number) || !std::isfinite(number) || number < 0)
         return Status::error(ErrorKind::usage, "optimizer '{}': found '{}', expected {}= a number of at least 0",

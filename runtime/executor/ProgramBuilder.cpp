@@ -282,7 +282,7 @@ Status ProgramBuilder::addTask(ChunkState &state, TaskId id) {
     resolveKernel(node, task);
   } else if (task.kind == TaskKind::finish) {
     if (!state.places.contains(task.finishes) || !isCommunication(plan.tasks[task.finishes].kind))
-      return damaged(task, "finishes no communication that stands before it in its chunk");
+      return damaged(task, "finishes no communication that is before it in its chunk");
     if (operations.contains(task.finishes)) {
       resolveOperations(node, task, task.finishes);
     } else {

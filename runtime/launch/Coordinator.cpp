@@ -252,7 +252,7 @@ void Coordinator::watchStragglers() {
     if (rank.isAlive && rank.stuckFor().count() > 0)
       return;
     if (rank.isAlive)
-      local.say(fmt::format("{} goes on", describeRank(rank)));
+      local.say(fmt::format("{} continues", describeRank(rank)));
     straggler = -1;
   }
   straggler = watch.find(ranks);

@@ -57,11 +57,13 @@ Status checkResume(const checkpoint::TrainingState &state, const TrainingOptions
     return Status::ok();
   if (state.numSamples != numSamples)
     return Status::error(ErrorKind::usage,
-                         "the checkpoint stands at sample {} of {} in epoch {}; the data set now has {} samples",
+                         "the checkpoint is at sample {} of {} in epoch {}, but the data set now has {} samples; "
+                         "resume with the same data",
                          state.position, state.numSamples, state.epoch + 1, numSamples);
   if (state.shuffle != options.shuffle.describe())
     return Status::error(ErrorKind::usage,
-                         "the checkpoint stands in the middle of epoch {}, shuffled as '{}'; now '{}' is asked for",
+                         "the checkpoint is in the middle of epoch {}, shuffled as '{}', but '{}' is given now; resume "
+                         "with the same order",
                          state.epoch + 1, state.shuffle, options.shuffle.describe());
   return Status::ok();
 }

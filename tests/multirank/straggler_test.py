@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proves that a suspended rank is named while others wait for it, goes on when it is let go, and ends the run when it is not; and that a
+"""Proves that a suspended rank is named while others wait for it, continues when it is let go, and ends the run when it is not; and that a
 killed launcher leaves nothing."""
 import os
 import signal
@@ -21,7 +21,7 @@ class StragglerTest(runs.JobTest):
             run.wait_for_text(f"rank 2 (host {runs.HOST}, pid {pid}) holds up the others: no progress for")
             run.wait_for_text("it is suspended (SIGSTOP)")
             os.kill(pid, signal.SIGCONT)
-            run.wait_for_text(f"rank 2 (host {runs.HOST}, pid {pid}) goes on")
+            run.wait_for_text(f"rank 2 (host {runs.HOST}, pid {pid}) continues")
             run.wait_for_steps(50)
             os.kill(run.launcher(), signal.SIGTERM)
             finished = run.finish()

@@ -21,7 +21,7 @@ int main(int argc, char **argv) {
       "  dgc examples/gpt.mlir --batch 8 --mesh data=2,pipe=2 --microbatches 4 -o gpt.dgx\n"
       "  dgc examples/gpt.mlir --batch 8 --ranks 4 --explain -o gpt.dgx        the plan is searched, and explained\n",
       "dgc");
-  app.footer("Exit codes: 0 done, 1 the job could not be written, 2 usage, 65 the model or another file is not right.");
+  app.footer("Exit codes: 0 done, 1 the job could not be written, 2 usage, 65 the model or another file is invalid.");
   app.set_version_flag("--version", "dgc " DG_VERSION);
   app.add_option("MODEL", request.model,
                  "a model in the dg dialect (.mlir, .mlirbc) or ONNX (.onnx), or a family:\n"
@@ -92,7 +92,7 @@ int main(int argc, char **argv) {
   split
       ->add_option(
           "--pin", request.pins,
-          "PATTERN=stage:N, PATTERN=tensor:DIMENSION or PATTERN=whole: ops or parameters of this name stand on a\n"
+          "PATTERN=stage:N, PATTERN=tensor:DIMENSION or PATTERN=whole: ops or parameters of this name are on a\n"
           "stage, have a dimension cut over the tensor axis, or are not cut; the plan is searched around it\n"
           "(default: none)")
       ->expected(1)

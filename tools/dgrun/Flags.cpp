@@ -37,7 +37,7 @@ static void addWhere(CLI::Option_group &app, Flags &flags) {
       "the best that all ranks can run");
   app.add_flag(
       "--dry-run", flags.dryRun,
-      "run nothing: see whether all ranks reach each other, and print by which transport and address; default: off");
+      "run nothing: check that all ranks reach each other, and print by which transport and address; default: off");
   app.add_option("--timeout", flags.timeoutSeconds, "seconds that a rank waits for another; default: 30")
       ->check(finiteNumber(false));
 }
@@ -119,9 +119,8 @@ std::optional<int> parseFlags(int argc, char **argv, Flags &flags) {
       "  dgrun model.dgx --input x=@x.npy --output y=@y.npy\n"
       "  srun -N2 -n4 --mpi=pmix dgrun gpt.dgx --data x=tokens.u16 --data y=tokens.u16:+1 --steps 1000\n",
       "dgrun");
-  app.footer(
-      "Exit codes: 0 done, 1 the run failed, 2 usage, 65 a file is not readable or not right, 75 stopped and saved, "
-      "128+n ended by signal n.");
+  app.footer("Exit codes: 0 done, 1 the run failed, 2 usage, 65 a file is unreadable or invalid, 75 stopped and saved, "
+             "128+n ended by signal n.");
   app.set_version_flag("--version", std::string("dgrun ") + DG_VERSION);
   app.add_option("JOB", flags.job, "package that dgc made (JOB.dgx)");
   CLI::Option *resume = nullptr;

@@ -73,7 +73,7 @@ private:
          "Communication limits this plan: for {} of the step devices exchange tensors and compute nothing.",
          "communication that nothing hides"},
         {figures.idleShare,
-         "Waiting limits this plan: devices stand idle for {} of the step, because pipeline stages wait for each "
+         "Waiting limits this plan: devices are idle for {} of the step, because pipeline stages wait for each "
          "other.",
          "waiting"}};
     std::sort(parts.begin(), parts.end(), [](const Part &a, const Part &b) { return a.share > b.share; });

@@ -149,7 +149,7 @@ static FailureOr<Source> buildSource(OpBuilder &builder, Operation *op, int64_t 
 /// An op in a graph inside another would draw the same numbers in each trip.
 static LogicalResult checkParent(Operation *op) {
   if (Operation *parent = op->getParentOp(); parent && !isa<GraphOp>(parent))
-    return op->emitOpError() << "stands in the body of '" << parent->getName()
+    return op->emitOpError() << "is in the body of '" << parent->getName()
                              << "', where every trip would draw the same numbers, expected it directly in a dg.graph";
   return success();
 }

@@ -19,7 +19,7 @@ LogicalResult deduceBody(Region &body, ArrayRef<Type> arguments) {
     argument.setType(type);
   for (Operation &op : body.front()) {
     if (!isa<ReturnOp, InferTypeOpInterface>(op))
-      return op.emitOpError("stands in a graph inside another, expected an op that computes; pass it in as an operand");
+      return op.emitOpError("is in a graph inside another, expected an op that computes; pass it in as an operand");
     if (failed(deduceResults(&op)))
       return failure();
   }
@@ -81,7 +81,7 @@ FailureOr<SmallVector<Value>> differentiateBody(OpBuilder &builder, ValueRange a
       continue;
     auto differentiable = dyn_cast<GradientOp>(op);
     if (!differentiable)
-      return op->emitOpError("has no gradient, but stands between the loss and what is trained");
+      return op->emitOpError("has no gradient, but is between the loss and what is trained");
     FailureOr<SmallVector<Value>> operandGrads = differentiable.buildGradients(builder, outputGrads);
     if (failed(operandGrads))
       return failure();

@@ -39,7 +39,7 @@ LogicalResult ScanOp::verify() {
   Block &block = getBody().front();
   if (block.empty() || !isa<ReturnOp>(block.back()))
     return emitOpError(
-        "has a body that does not end with dg.return, expected what goes on to the next trip and what is "
+        "has a body that does not end with dg.return, expected the values of the next trip and those that are "
         "stacked");
   int64_t carried = getNumCarried(), scanned = getNumScanned(), sums = getNumSums(),
           returned = block.back().getNumOperands();

@@ -100,8 +100,9 @@ LogicalResult GraphOp::verify() {
                            << "', expected different names: data is fed by them";
   for (auto parameter : block.getOps<ParameterOp>())
     if (!parameters.insert(parameter.getParam()).second)
-      return parameter.emitOpError() << "'" << parameter.getParam()
-                                     << "' stands twice in this graph: use the value of the first one again";
+      return parameter.emitOpError()
+             << "'" << parameter.getParam()
+             << "' is declared twice in this graph: use the value of the first declaration again";
   for (auto update : block.getOps<UpdateOp>())
     if (!updated.insert(update.getParam()).second)
       return update.emitOpError() << "is the second of '" << update.getParam()

@@ -34,7 +34,7 @@ dg.graph @forward(%x: tensor<5x3xf32>) {
 // -----
 
 dg.graph @forward(%x: tensor<5x3xf32>) {
-  // expected-error@+1 {{'dg.scan' op has a body that does not end with dg.return, expected what goes on to the next trip and what is stacked}}
+  // expected-error@+1 {{'dg.scan' op has a body that does not end with dg.return, expected the values of the next trip and those that are stacked}}
   %r = dg.scan over(%a = %x) {
     %s = dg.relu %a
   }
@@ -45,7 +45,7 @@ dg.graph @forward(%x: tensor<5x3xf32>) {
 
 dg.graph @forward(%x: tensor<5x3xf32>) {
   %r = dg.scan over(%a = %x) {
-    // expected-error@+1 {{'dg.parameter' op stands in a graph inside another, expected an op that computes; pass it in as an operand}}
+    // expected-error@+1 {{'dg.parameter' op is in a graph inside another, expected an op that computes; pass it in as an operand}}
     %w = dg.parameter "w" tensor<3xf32> uniform 0.5
     %s = dg.mul %a, %w
     dg.return %s

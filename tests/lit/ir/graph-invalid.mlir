@@ -38,7 +38,7 @@ dg.graph @forward(%x: tensor<2xf32>, %y: tensor<2xf32>) attributes {input_names 
 
 dg.graph @forward() {
   %w = dg.parameter "fc.weight" tensor<2xf32> uniform 0.5
-  // expected-error@+1 {{'fc.weight' stands twice in this graph: use the value of the first one again}}
+  // expected-error@+1 {{'fc.weight' is declared twice in this graph: use the value of the first declaration again}}
   %again = dg.parameter "fc.weight" tensor<2xf32> uniform 0.5
   dg.return %again
 }

@@ -59,7 +59,7 @@ dg.graph @forward(%k: tensor<i32>, %i: tensor<4xi64>) {
 
 dg.graph @forward(%x: tensor<5x3xf32>) {
   %r = dg.scan over(%a = %x) {
-    // CHECK: error: 'dg.dropout' op stands in the body of 'dg.scan', where every trip would draw the same numbers, expected it directly in a dg.graph
+    // CHECK: error: 'dg.dropout' op is in the body of 'dg.scan', where every trip would draw the same numbers, expected it directly in a dg.graph
     %s = dg.dropout %a
     dg.return %s
   }

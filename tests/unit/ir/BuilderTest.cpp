@@ -219,5 +219,5 @@ TEST_F(Families, ReportAParameterThatStandsTwice) {
   GraphBuilder b(*module);
   Value x = b.input("x", {b.batch, 3}, b.f32());
   EXPECT_TRUE(failed(b.returns(b.linear(b.linear(x, "fc", 3), "fc", 3))));
-  EXPECT_NE(allMessages().find("stands twice"), std::string::npos) << allMessages();
+  EXPECT_NE(allMessages().find("is declared twice"), std::string::npos) << allMessages();
 }

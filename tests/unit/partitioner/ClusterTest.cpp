@@ -90,8 +90,8 @@ TEST(ClusterTest, NamesBadValues) {
   EXPECT_EQ(messageAfter("\"latency_us\": 0.16", "\"latency_us\": \"fast\""),
             "cluster.json: links.intra_node.latency_us is \"fast\"; expected a number that is not negative");
   EXPECT_EQ(messageAfter("\"f64\"", "\"f65\""),
-            "cluster.json: device.flops_per_second.f65 is 48000000000.0; expected no such key here; the README of "
-            "partitioner/ lists the keys");
+            "cluster.json: device.flops_per_second.f65 is 48000000000.0; expected no such key here; "
+            "docs/reference/cluster.md lists the keys");
   EXPECT_EQ(messageAfter("\"nodes\": 1", "\"turn_us\": -0.5, \"nodes\": 1"),
             "cluster.json: turn_us is -0.5; expected a number that is not negative");
   EXPECT_EQ(messageAfter("\"nodes\": 1", "\"slice_us\": -4, \"nodes\": 1"),
