@@ -207,20 +207,24 @@ Status Checkpoint::check(const plan::Plan &plan, Purpose purpose) const {
   return Status::ok();
 }
 
-Status Checkpoint::restore(const plan::Plan &plan, plan::Coordinates at, const ValueData &dataOf) const {
+Status Checkpoint::restore(const plan::Plan &plan, plan::Coordinates at, ValueAccess &values) const {
   for (plan::ValueId id = 0; id < plan.values.size(); ++id) {
     const plan::Value &value = plan.values[id];
     if (!isKept(value) || int64_t(value.stage) != at.pipe)
       continue;
     const package::Tensor *tensor = tensors.find(value.name);
-    std::byte *to = dataOf(id);
-    if (!tensor || !to)
+    if (!tensor)
       return Status::error(ErrorKind::runFailed, "{}: tensor '{}' cannot be restored", folder, value.name);
-    size_t elementBytes = size_t(plan::sizeOf(value.dtype));
-    std::memset(to, 0, value.bytes);
-    for (const ShardRun &run : shardRunsOf(value, plan.mesh, at))
-      std::memcpy(to + size_t(run.local) * elementBytes, tensor->data.data() + size_t(run.global) * elementBytes,
-                  size_t(run.elements) * elementBytes);
+    Status filled = values.fill(id, 0, [&](std::span<std::byte> to) {
+      size_t elementBytes = size_t(plan::sizeOf(value.dtype));
+      std::memset(to.data(), 0, to.size());
+      for (const ShardRun &run : shardRunsOf(value, plan.mesh, at))
+        std::memcpy(to.data() + size_t(run.local) * elementBytes,
+                    tensor->data.data() + size_t(run.global) * elementBytes, size_t(run.elements) * elementBytes);
+    });
+    if (!filled)
+      return Status::error(ErrorKind::runFailed, "{}: tensor '{}' cannot be restored: {}", folder, value.name,
+                           filled.message());
   }
   return Status::ok();
 }

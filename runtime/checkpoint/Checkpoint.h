@@ -7,19 +7,15 @@
 #pragma once
 
 #include "runtime/checkpoint/Manifest.h"
+#include "runtime/device/ValueAccess.h"
 #include "runtime/package/MappedFile.h"
 #include "runtime/package/Safetensors.h"
 #include "runtime/plan/Plan.h"
 
-#include <cstddef>
-#include <functional>
 #include <string>
 #include <vector>
 
 namespace dg::checkpoint {
-
-/// The bytes of a parameter or state of this rank, or null if its stage does not have it.
-using ValueData = std::function<std::byte *(plan::ValueId)>;
 
 /// What the plan that reads is for. Training refuses a checkpoint with tensors that the plan does not know, so that no
 /// optimizer state is lost silently; inference takes the parameters and leaves the rest.
@@ -40,7 +36,7 @@ public:
   Status check(const plan::Plan &plan, Purpose purpose) const;
 
   /// Copies this rank's slices into place; padding becomes zero. Call check first.
-  Status restore(const plan::Plan &plan, plan::Coordinates at, const ValueData &dataOf) const;
+  Status restore(const plan::Plan &plan, plan::Coordinates at, ValueAccess &values) const;
 
 private:
   friend Result<Checkpoint> continueIn(const std::string &directory, Checkpoint from);

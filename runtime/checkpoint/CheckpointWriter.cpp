@@ -116,13 +116,13 @@ static Status moveIntoPlace(const std::string &partial, const std::string &final
 }
 
 Result<CheckpointWriter> CheckpointWriter::create(const plan::Plan &plan, int64_t rank, const std::string &directory,
-                                                  ValueData dataOf, Agreement agree) {
+                                                  const ValueAccess &values, Agreement agree) {
   CheckpointWriter writer;
   writer.plan = &plan;
   writer.rank = rank;
   writer.at = plan.mesh.coordinatesOf(rank);
   writer.directory = directory;
-  writer.dataOf = std::move(dataOf);
+  writer.values = &values;
   writer.agree = std::move(agree);
   writer.tensors = tensorsOf(plan);
   auto layout = package::layoutSafetensors(writer.tensors.specs, {{"model", plan.model.name}});
@@ -172,16 +172,16 @@ Status CheckpointWriter::writeShards(const std::string &partial) const {
     const plan::Value &value = plan->values[tensors.ids[i]];
     if (!writesShard(value, at))
       continue;
-    const std::byte *data = dataOf(tensors.ids[i]);
-    if (!data)
-      return Status::error(ErrorKind::runFailed, "{}: rank {} has no data of '{}'", path, rank, value.name);
-    size_t elementBytes = size_t(plan::sizeOf(value.dtype));
-    for (const ShardRun &run : shardRunsOf(value, plan->mesh, at)) {
-      DG_RETURN_IF_ERROR(writeAll(file.get(), data + size_t(run.local) * elementBytes,
-                                  size_t(run.elements) * elementBytes,
-                                  layout.offsets[i] + uint64_t(run.global) * elementBytes, path));
-      wrote = true;
-    }
+    DG_RETURN_IF_ERROR(values->inspect(tensors.ids[i], 0, [&](std::span<const std::byte> data) {
+      size_t elementBytes = size_t(plan::sizeOf(value.dtype));
+      for (const ShardRun &run : shardRunsOf(value, plan->mesh, at)) {
+        DG_RETURN_IF_ERROR(writeAll(file.get(), data.data() + size_t(run.local) * elementBytes,
+                                    size_t(run.elements) * elementBytes,
+                                    layout.offsets[i] + uint64_t(run.global) * elementBytes, path));
+        wrote = true;
+      }
+      return Status::ok();
+    }));
   }
   if (wrote && ::fdatasync(file.get()) != 0)
     return failed(path, "cannot be synchronised", errno);

@@ -19,10 +19,10 @@ void removeProbe(const std::string &directory);
 
 class CheckpointWriter {
 public:
-  /// Lays out the file; every rank calls it at the same time. `plan` outlives the writer. Rank 0 makes the folder
-  /// DIRECTORY; fails (usage) on every rank if one cannot write there or does not see what rank 0 writes.
+  /// Lays out the file; every rank calls it at the same time. `plan` and `values` outlive the writer. Rank 0 makes the
+  /// folder DIRECTORY; fails (usage) on every rank if one cannot write there or does not see what rank 0 writes.
   static Result<CheckpointWriter> create(const plan::Plan &plan, int64_t rank, const std::string &directory,
-                                         ValueData dataOf, Agreement agree);
+                                         const ValueAccess &values, Agreement agree);
 
   /// Writes DIRECTORY/step-<state.step>; every rank calls it between the same two steps. Returns its path. Fails
   /// (runFailed) on every rank if it fails on one, with file, cause and bytes needed; then nothing is left of it.
@@ -37,7 +37,7 @@ private:
   int64_t rank = 0;
   plan::Coordinates at;
   std::string directory;
-  ValueData dataOf;
+  const ValueAccess *values = nullptr;
   Agreement agree;
   CheckpointTensors tensors;
   package::SafetensorsLayout layout;

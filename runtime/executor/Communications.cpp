@@ -10,9 +10,6 @@ namespace dg {
 
 /// How often a wait that gives its core to others looks at the clock and says for whom it waits.
 static constexpr uint32_t spinsPerClock = 8, spinsPerName = 64;
-/// Between two looks at the clock a living process loses at most this; more means that it was suspended, and counts as
-/// little.
-static constexpr uint64_t longestPauseNs = 1'000'000'000, suspendedNs = 10'000'000;
 /// Who has waited for so long sleeps between its looks: on a host with more ranks than cores those that work need them.
 static constexpr uint64_t sleepAfterNs = 20'000'000;
 static constexpr std::chrono::microseconds sleepTime{50};
@@ -38,6 +35,7 @@ void Communications::start(Operation &operation, void *input, void *output, uint
   operation.microbatch = microbatch;
   operation.openPosition = uint32_t(open.size());
   open.push_back(&operation);
+  ++numOpen;
   if (trace)
     operation.startNs = nowNs();
   operation.communication->start(input, output);
@@ -47,9 +45,30 @@ void Communications::close(Operation &operation) {
   open[operation.openPosition] = open.back();
   open[operation.openPosition]->openPosition = operation.openPosition;
   open.pop_back();
+  --numOpen;
   operation.openPosition = Operation::closed;
   if (trace)
     trace->record(trace->communicationLane(), {operation.startNs, nowNs(), operation.task, operation.microbatch, 1});
+}
+
+Progress Communications::advance(const Node &node, uint32_t index, uint32_t microbatch, Operation *&awaited) {
+  for (Operation *operation : node.operationsOf(index)) {
+    Progress progress = poll(*operation);
+    if (progress != Progress::done) {
+      awaited = operation;
+      return progress;
+    }
+  }
+  if (node.kind == NodeKind::start) {
+    void *const *buffers = node.row(index);
+    start(*node.operationsOf(index).front(), buffers[0], buffers[node.numBuffers - 1], microbatch);
+  }
+  return Progress::done;
+}
+
+void Communications::fail(Status status) {
+  failed = std::move(status);
+  isFailed = true;
 }
 
 Progress Communications::poll(Operation &operation) {
@@ -66,13 +85,13 @@ Progress Communications::goOn(Operation &operation) {
     close(operation);
   } else if (progress == Progress::failed && failed.isOk()) {
     Status cause = operation.communication->failure();
-    failed = Status::error(ErrorKind::runFailed, "rank {} lost {} in {}: {}", rank, peerOf(operation),
-                           describe(operation), cause.message());
+    fail(Status::error(ErrorKind::runFailed, "rank {} lost {} in {}: {}", rank, peerOf(operation), describe(operation),
+                       cause.message()));
   }
   return progress;
 }
 
-void Communications::pollNext() {
+void Communications::pollOpen() {
   size_t count = std::min(pollsAtOnce, open.size());
   if (messages) {
     messages->advance();
@@ -105,9 +124,7 @@ bool Communications::idle(const Operation &awaited, Patience &patience) {
     std::this_thread::sleep_for(sleepTime);
   if (patience.spins % spinsPerClock != 0)
     return true;
-  uint64_t now = nowNs(), pause = now - patience.lastNs;
-  patience.waitedNs += pause > longestPauseNs ? suspendedNs : pause;
-  patience.lastNs = now;
+  patience.count(nowNs());
   progress.pulses.fetch_add(1, std::memory_order_relaxed);
   bool isOver = patience.waitedNs >= uint64_t(std::chrono::nanoseconds(timeout).count());
   if (patience.spins % spinsPerName != 0 && !isOver)
@@ -118,10 +135,10 @@ bool Communications::idle(const Operation &awaited, Patience &patience) {
   if (!isOver)
     return true;
   std::string peer = peerOf(awaited);
-  failed = Status::error(ErrorKind::runFailed,
-                         "rank {} waited {:g} s for {} in {}: no answer before the deadline; {} has stopped, or needs "
-                         "longer than that for its part of the step",
-                         rank, double(timeout.count()) / 1000, peer, describe(awaited), peer);
+  fail(Status::error(ErrorKind::runFailed,
+                     "rank {} waited {:g} s for {} in {}: no answer before the deadline; {} has stopped, or needs "
+                     "longer than that for its part of the step",
+                     rank, double(timeout.count()) / 1000, peer, describe(awaited), peer));
   return false;
 }
 
@@ -129,7 +146,7 @@ bool Communications::finishAll() {
   Patience patience;
   size_t numOpen = open.size();
   while (!open.empty()) {
-    pollNext();
+    pollOpen();
     if (open.size() != numOpen) {
       numOpen = open.size();
       patience = {};
@@ -137,7 +154,7 @@ bool Communications::finishAll() {
       return false;
     }
   }
-  progress.waitingFor.store(0, std::memory_order_relaxed);
+  endWait();
   return !hasFailed();
 }
 

@@ -3,6 +3,7 @@
 // is said when one fails. Only the thread that calls Executor::runStep comes here.
 #pragma once
 
+#include "runtime/device/Companion.h"
 #include "runtime/device/StepTrace.h"
 #include "runtime/executor/ProgressBoard.h"
 #include "runtime/plan/Plan.h"
@@ -29,14 +30,7 @@ struct Operation {
   bool isOpen() const { return openPosition != closed; }
 };
 
-/// How long the caller has had nothing to do but wait.
-struct Patience {
-  uint32_t spins = 0;
-  uint64_t lastNs = 0;   ///< when the clock was last looked at
-  uint64_t waitedNs = 0; ///< time in which this process was suspended does not count
-};
-
-class Communications {
+class Communications final : public Companion {
 public:
   /// A wait spins `spinsBeforeYield` times before it gives its core away.
   Communications(const plan::Plan &plan, int64_t rank, std::chrono::milliseconds timeout, uint32_t spinsBeforeYield,
@@ -48,26 +42,23 @@ public:
   Operation *add(plan::TaskId task, std::unique_ptr<Communication> communication, int64_t firstPeer, std::string peers);
 
   void beginStep(int64_t number) { step = number; }
-  void start(Operation &operation, void *input, void *output, uint32_t microbatch);
-  /// Makes progress and advances one operation; done also when it was not open. On failed, failure() says why.
-  Progress poll(Operation &operation);
-  /// Makes progress and advances a few open operations, in turn; from time to time all. Cheap when none is open. A
-  /// failure is kept in failure().
-  void pollSome() {
-    if (!open.empty())
-      pollNext();
-  }
-  /// Called when there is nothing to do but wait for `awaited`: spins, later gives the core away, and checks the
-  /// deadline now and then. False when it is over; failure() then says so.
-  bool idle(const Operation &awaited, Patience &patience);
+  /// On failed, failure() says why.
+  Progress advance(const Node &node, uint32_t index, uint32_t microbatch, Operation *&awaited) override;
+  /// When it is over, failure() says so.
+  bool idle(const Operation &awaited, Patience &patience) override;
+  void endWait() override { progress.waitingFor.store(0, std::memory_order_relaxed); }
   /// Polls until nothing is open. False on failure.
   bool finishAll();
 
-  bool hasFailed() const { return !failed.isOk(); }
   const Status &failure() const { return failed; }
 
 private:
-  void pollNext();
+  /// Makes progress and advances a few open operations, in turn; from time to time all. A failure is kept in failure().
+  void pollOpen() override;
+  /// Makes progress and advances one operation; done also when it was not open.
+  Progress poll(Operation &operation);
+  void fail(Status status);
+  void start(Operation &operation, void *input, void *output, uint32_t microbatch);
   Progress goOn(Operation &operation);
   void close(Operation &operation);
   std::string describe(const Operation &operation) const;

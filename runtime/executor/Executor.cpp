@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/executor/Executor.h"
 
-#include "runtime/executor/Arena.h"
 #include "runtime/executor/InitialValues.h"
 #include "runtime/executor/NumericsCheck.h"
 #include "runtime/executor/OperationBuilder.h"
 #include "runtime/executor/ProgramBuilder.h"
-#include "runtime/executor/SegmentRunner.h"
 #include "runtime/support/SpinWait.h"
 #include "runtime/transport/HostMemory.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace dg {
 
@@ -19,24 +18,30 @@ static constexpr size_t maxEventsPerLane = size_t(1) << 18;
 
 class Executor::Implementation {
 public:
-  Implementation(const plan::Plan &plan, plan::Coordinates at, Transport *transport, const ExecutorOptions &options)
-      : plan(plan), at(at), rank(plan.mesh.rankOf(at)), transport(transport), options(options),
+  Implementation(const plan::Plan &plan, plan::Coordinates at, std::unique_ptr<Device> made, Transport *transport,
+                 const ExecutorOptions &options)
+      : plan(plan), at(at), device(std::move(made)), rank(plan.mesh.rankOf(at)), transport(transport), options(options),
         progress(options.progress ? *options.progress : ownLine),
         communications(plan, rank, options.timeout, options.sharesCore ? spinsOnSharedCore : spinsOnOwnCore, progress,
                        options.trace),
-        step{communications, progress, options.trace} {}
+        step{communications, progress.task, options.trace} {}
+  ~Implementation() { device->stop(); }
 
-  Status prepare(const KernelLibrary &library);
+  Status prepare();
   Status runStep(size_t program, const dg_scalars &scalars);
-  const plan::Value *portValue(size_t program, const std::string &port) const;
-  bool hasOwnFailure() const { return numerics && !numerics->failure().isOk(); }
+  std::optional<plan::ValueId> findPort(size_t program, const std::string &port) const;
+  /// The value if this stage has it, else null.
+  const plan::Value *find(plan::ValueId value) const;
+  /// What this rank has failed of by itself.
+  Status ownFailure() const { return numerics && !numerics->failure() ? numerics->failure() : device->failure(); }
 
   const plan::Plan &plan;
   const plan::Coordinates at;
-  Arena arena;
+  const std::unique_ptr<Device> device;
+  InputTwins inputTwins; ///< empty where the device's memory is the host's
 
 private:
-  Status makeArena();
+  Status reserveMemory();
   Status checkValue(const plan::Value &value) const;
   Status writeInitialValues();
   template <typename RunSegment>
@@ -51,24 +56,24 @@ private:
   Communications communications;
   StepContext step;
   std::vector<PreparedProgram> programs;
+  Status failed = Status::ok();   ///< of every later step too
+  std::optional<Staging> staging; ///< where transports cannot reach values
   std::unique_ptr<NumericsCheck> numerics;
-  std::unique_ptr<SharedRunner<false>> sharedRunner;
-  std::unique_ptr<SharedRunner<true>> tracedRunner;
-  std::unique_ptr<WorkerTeam> team; ///< last: its threads use all of the above
 };
 
 Status Executor::Implementation::checkValue(const plan::Value &value) const {
   uint64_t slots = value.slots;
   bool isAligned = value.offset % DG_BUFFER_ALIGNMENT == 0 && (slots <= 1 || value.stride % DG_BUFFER_ALIGNMENT == 0);
-  bool isInside = slots >= 1 && value.offset <= arena.bytes() && value.bytes <= arena.bytes() - value.offset &&
-                  (slots == 1 || value.stride <= (arena.bytes() - value.offset - value.bytes) / (slots - 1));
+  bool isInside = slots >= 1 && value.offset <= device->arenaBytes() &&
+                  value.bytes <= device->arenaBytes() - value.offset &&
+                  (slots == 1 || value.stride <= (device->arenaBytes() - value.offset - value.bytes) / (slots - 1));
   if (isAligned && isInside && (slots == 1 || value.bytes <= value.stride))
     return Status::ok();
   return Status::error(
       ErrorKind::badInput,
       "value '{}' has {} slots of {} bytes at offset {} with stride {}, which do not fit the arena of {} "
       "bytes aligned to {}; compile the job again",
-      value.name, slots, value.bytes, value.offset, value.stride, arena.bytes(), DG_BUFFER_ALIGNMENT);
+      value.name, slots, value.bytes, value.offset, value.stride, device->arenaBytes(), DG_BUFFER_ALIGNMENT);
 }
 
 Status Executor::Implementation::writeInitialValues() {
@@ -87,80 +92,77 @@ Status Executor::Implementation::writeInitialValues() {
     }
     DG_RETURN_IF_ERROR(checkInitial(value, tensor));
     for (uint32_t slot = 0; slot < value.slots; ++slot)
-      fillInitial(value, plan.mesh, at, options.seed, tensor, arena.addressOf(value, slot));
+      DG_RETURN_IF_ERROR(device->fill(value, slot, [&](std::span<std::byte> bytes) {
+        fillInitial(value, plan.mesh, at, options.seed, tensor, bytes.data());
+      }));
   }
   return Status::ok();
 }
 
-Status Executor::Implementation::makeArena() {
-  uint64_t bytes = plan.memory[size_t(at.pipe)].arenaBytes;
-  HostMemory *shared = transport ? transport->hostMemory() : nullptr;
-  if (!shared || !shared->hasNeighbours()) {
-    Result<Arena> mapped = Arena::map(bytes);
-    if (mapped)
-      arena = std::move(*mapped);
-    return mapped.status();
+/// Neighbours reach values in place where those are in host memory; else they reach twins.
+Status Executor::Implementation::reserveMemory() {
+  const uint32_t stage = uint32_t(at.pipe);
+  uint64_t bytes = plan.memory[stage].arenaBytes;
+  if (!device->isHostMemory()) {
+    DG_RETURN_IF_ERROR(device->reserve(bytes, {}));
+    DG_RETURN_IF_ERROR(inputTwins.reserve(plan, stage, *device));
+    staging.emplace(plan, stage);
+    return staging->reserve(*device, transport);
   }
+  HostMemory *shared = transport ? transport->hostMemory() : nullptr;
+  if (!shared || !shared->hasNeighbours())
+    return device->reserve(bytes, {});
+  if (bytes > shared->bytes())
+    return Status::error(ErrorKind::usage, "the arena needs {} bytes, but the memory that its host shares has {}",
+                         bytes, shared->bytes());
   std::vector<std::pair<uint64_t, uint64_t>> seenByOthers;
   for (const plan::Task &task : plan.tasks)
-    if (task.stage == uint32_t(at.pipe) && isCommunication(task.kind))
+    if (task.stage == stage && isCommunication(task.kind))
       for (plan::ValueId id : task.buffers)
         if (id < plan.values.size()) {
           const plan::Value &value = plan.values[id];
           uint64_t allSlots = value.slots > 1 ? (value.slots - 1) * value.stride : 0;
           seenByOthers.push_back({value.offset, value.offset + allSlots + value.bytes});
         }
-  Result<Arena> over = Arena::over(*shared, bytes, std::move(seenByOthers));
-  if (over)
-    arena = std::move(*over);
-  return over.status();
+  DG_RETURN_IF_ERROR(shared->shareOnly(std::move(seenByOthers)));
+  return device->reserve(bytes, {shared->data(), bytes});
 }
 
-Status Executor::Implementation::prepare(const KernelLibrary &library) {
+Status Executor::Implementation::prepare() {
   if (size_t(at.pipe) >= plan.memory.size())
     return Status::error(ErrorKind::badInput,
                          "the plan has the memory of {} stages, expected {}; compile the job again", plan.memory.size(),
                          plan.numStages());
-  DG_RETURN_IF_ERROR(makeArena());
+  DG_RETURN_IF_ERROR(reserveMemory());
   for (const plan::Value &value : plan.values)
     if (value.stage == uint32_t(at.pipe))
       DG_RETURN_IF_ERROR(checkValue(value));
   DG_RETURN_IF_ERROR(writeInitialValues());
 
-  bool hasHelpers = options.threads > 1 && !options.checkNumerics;
+  // A check looks between two tasks: nobody else is at work then.
+  DeviceOptions deviceOptions;
+  deviceOptions.threads = options.checkNumerics ? 1 : options.threads;
+  deviceOptions.leastSharedWorkNs = double(options.leastSharedWork.count());
+  deviceOptions.timeout = options.timeout;
+  DG_RETURN_IF_ERROR(device->setUp(deviceOptions, step));
   if (options.checkNumerics)
-    numerics = std::make_unique<NumericsCheck>(plan, arena);
-  ExecutorRank context{plan,
-                       at,
-                       rank,
-                       arena,
-                       library,
-                       transport,
-                       communications,
-                       hasHelpers ? options.threads : 1,
-                       double(options.leastSharedWork.count())};
+    numerics = std::make_unique<NumericsCheck>(plan, *device);
+  ExecutorRank context{
+      plan, at, rank, *device, staging ? &*staging : nullptr, transport, communications, options.checkNumerics};
   size_t maxTiles = 0;
   for (size_t program = 0; program < plan.programs.size(); ++program) {
     Result<PreparedProgram> prepared = prepareProgram(context, program);
     if (!prepared)
       return prepared.status();
     maxTiles = std::max(maxTiles, prepared->numTiles);
+    Result<Segment> feed = inputTwins.feedOf(plan, plan.programs[program], *device);
+    if (!feed)
+      return feed.status();
+    prepared->feed = std::move(*feed);
     programs.push_back(std::move(*prepared));
   }
   if (options.trace)
     options.trace->prepare(options.threads, std::min(maxTiles, maxEventsPerLane));
-
-  if (!hasHelpers)
-    return Status::ok();
-  WorkSource *source = nullptr;
-  if (options.trace)
-    source = (tracedRunner = std::make_unique<SharedRunner<true>>(step)).get();
-  else
-    source = (sharedRunner = std::make_unique<SharedRunner<false>>(step)).get();
-  Result<std::unique_ptr<WorkerTeam>> made = WorkerTeam::create(options.threads, *source);
-  if (!made)
-    return made.status();
-  team = std::move(*made);
   return Status::ok();
 }
 
@@ -192,10 +194,8 @@ bool Executor::Implementation::runActions(const PreparedProgram &program, const 
 }
 
 Status Executor::Implementation::runStep(size_t program, const dg_scalars &scalars) {
-  if (communications.hasFailed())
-    return communications.failure();
-  if (hasOwnFailure())
-    return numerics->failure();
+  if (!failed)
+    return failed;
   if (program >= programs.size())
     return Status::error(ErrorKind::usage, "there is no program {}: the plan has {}", program, programs.size());
   step.scalars = scalars;
@@ -205,51 +205,48 @@ Status Executor::Implementation::runStep(size_t program, const dg_scalars &scala
   if (options.trace)
     options.trace->clear();
 
-  bool isDone;
-  if (numerics) {
-    isDone = runActions(prepared, [&](const Segment &s, uint32_t i) { return numerics->run(s, i, step); });
-  } else if (!team || !prepared.isShared) {
-    isDone = options.trace
-                 ? runActions(prepared, [&](const Segment &s, uint32_t i) { return runInOrder<true>(s, i, step); })
-                 : runActions(prepared, [&](const Segment &s, uint32_t i) { return runInOrder<false>(s, i, step); });
-  } else {
-    team->beginStep();
-    isDone = options.trace ? runActions(prepared,
-                                        [&](const Segment &s, uint32_t i) {
-                                          return s.shared ? tracedRunner->run(s, i) : runInOrder<true>(s, i, step);
-                                        })
-                           : runActions(prepared, [&](const Segment &s, uint32_t i) {
-                               return s.shared ? sharedRunner->run(s, i) : runInOrder<false>(s, i, step);
-                             });
-    team->endStep();
-  }
+  device->beginStep(prepared.hasSharedWork);
+  bool isDone = prepared.feed.nodes.empty() || device->run(prepared.feed, 0);
+  if (!numerics)
+    isDone = isDone && runActions(prepared, [&](const Segment &s, uint32_t i) { return device->run(s, i); });
+  else
+    isDone = isDone && runActions(prepared, [&](const Segment &s, uint32_t i) {
+               return device->run(s, i) && device->finish() && numerics->isSound(s, i, step);
+             });
+  isDone = isDone && device->finish();
+  device->endStep();
   if (isDone)
     return Status::ok();
-  // Nothing may touch the arena once the failure is known: its owner may free it.
-  if (team)
-    team->stop();
+  // Nothing may touch memory once the failure is known: its owner may free it.
+  device->stop();
   if (transport)
     transport->cancelAll();
-  return hasOwnFailure() ? numerics->failure() : communications.failure();
+  Status own = ownFailure();
+  failed = own ? communications.failure() : own;
+  return failed;
 }
 
-const plan::Value *Executor::Implementation::portValue(size_t program, const std::string &port) const {
+std::optional<plan::ValueId> Executor::Implementation::findPort(size_t program, const std::string &port) const {
   if (program >= plan.programs.size())
-    return nullptr;
+    return std::nullopt;
   for (const auto *ports : {&plan.programs[program].inputs, &plan.programs[program].outputs})
     for (const plan::Port &each : *ports)
       if (each.name == port)
         for (plan::ValueId value : each.values)
-          if (value < plan.values.size() && plan.values[value].stage == uint32_t(at.pipe))
-            return &plan.values[value];
-  return nullptr;
+          if (find(value))
+            return value;
+  return std::nullopt;
+}
+
+const plan::Value *Executor::Implementation::find(plan::ValueId value) const {
+  return value < plan.values.size() && plan.values[value].stage == uint32_t(at.pipe) ? &plan.values[value] : nullptr;
 }
 
 Executor::Executor(std::unique_ptr<Implementation> implementation) : self(std::move(implementation)) {}
 Executor::~Executor() = default;
 
 Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, plan::Coordinates at,
-                                                   const KernelLibrary &library, Transport *transport,
+                                                   std::unique_ptr<Device> device, Transport *transport,
                                                    const ExecutorOptions &options) {
   if (options.threads == 0)
     return Status::error(ErrorKind::usage, "a rank needs at least one thread, found 0; use --threads 1 or more");
@@ -261,26 +258,53 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, plan:
   if (transport && (transport->rank() != mesh.rankOf(at) || transport->numRanks() != mesh.numRanks()))
     return Status::error(ErrorKind::usage, "the transport is rank {} of {}, the plan expects rank {} of {}",
                          transport->rank(), transport->numRanks(), mesh.rankOf(at), mesh.numRanks());
-  auto implementation = std::make_unique<Implementation>(plan, at, transport, options);
-  DG_RETURN_IF_ERROR(implementation->prepare(library));
+  auto implementation = std::make_unique<Implementation>(plan, at, std::move(device), transport, options);
+  DG_RETURN_IF_ERROR(implementation->prepare());
   return std::unique_ptr<Executor>(new Executor(std::move(implementation)));
 }
 
 Status Executor::runStep(size_t program, const dg_scalars &scalars) { return self->runStep(program, scalars); }
 
-bool Executor::hasOwnFailure() const { return self->hasOwnFailure(); }
+bool Executor::hasOwnFailure() const { return !self->ownFailure(); }
 
-std::byte *Executor::portData(size_t program, const std::string &port, uint32_t slot) const {
-  const plan::Value *value = self->portValue(program, port);
-  return value ? self->arena.addressOf(*value, slot) : nullptr;
+std::optional<plan::ValueId> Executor::findPort(size_t program, const std::string &port) const {
+  return self->findPort(program, port);
 }
 
-std::byte *Executor::valueData(plan::ValueId value, uint32_t slot) const {
-  if (value >= self->plan.values.size() || self->plan.values[value].stage != uint32_t(self->at.pipe))
+static Status noSuchValue(plan::ValueId value, plan::Coordinates at) {
+  return Status::error(ErrorKind::usage, "stage {} has no value {}", at.pipe, value);
+}
+
+Status Executor::inspect(plan::ValueId value, uint32_t slot, const Use &use) const {
+  const plan::Value *found = self->find(value);
+  return found ? self->device->inspect(*found, slot, use) : noSuchValue(value, self->at);
+}
+
+Status Executor::fill(plan::ValueId value, uint32_t slot, const Write &write) {
+  const plan::Value *found = self->find(value);
+  if (!found)
+    return noSuchValue(value, self->at);
+  // The next step begins with what its twin holds.
+  std::byte *twin = self->inputTwins.find(value, slot);
+  if (!twin)
+    return self->device->fill(*found, slot, write);
+  write({twin, found->bytes});
+  return self->device->fill(*found, slot,
+                            [&](std::span<std::byte> bytes) { std::memcpy(bytes.data(), twin, bytes.size()); });
+}
+
+Status Executor::read(plan::ValueId value, uint32_t slot, std::span<std::byte> to) const {
+  const plan::Value *found = self->find(value);
+  return found ? self->device->read(*found, slot, to) : noSuchValue(value, self->at);
+}
+
+std::byte *Executor::inputBuffer(plan::ValueId value, uint32_t slot) const {
+  const plan::Value *found = self->find(value);
+  if (!found)
     return nullptr;
-  return self->arena.addressOf(self->plan.values[value], slot);
+  return self->device->isHostMemory() ? self->device->addressOf(*found, slot) : self->inputTwins.find(value, slot);
 }
 
-uint64_t Executor::arenaBytes() const { return self->arena.bytes(); }
+uint64_t Executor::arenaBytes() const { return self->device->arenaBytes(); }
 
 } // namespace dg

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The executor: one rank's programs over one arena. Everything is resolved when it is made; a step then calls kernels
-// through tables of pointers, starts and polls communications, and allocates, locks, logs and asks the system for
-// nothing. The result has the same bits for any number of threads.
+// The executor: one rank's programs on one device. Everything is resolved when it is made; a step then hands prepared
+// segments to the device, starts and polls communications, and allocates, locks, logs and asks the system for nothing.
+// The result has the same bits for any number of threads.
 #pragma once
 
 #include "runtime/abi/KernelAbi.h"
+#include "runtime/device/Device.h"
 #include "runtime/device/StepTrace.h"
-#include "runtime/device/host/KernelLibrary.h"
 #include "runtime/executor/ProgressBoard.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/transport/Transport.h"
@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -35,16 +36,16 @@ struct ExecutorOptions {
   std::function<Result<std::span<const std::byte>>(const std::string &name)> initialTensor;
 };
 
-class Executor {
+class Executor final : public ValueAccess {
 public:
-  /// Maps the arena (in the transport's host memory, if it has one, which serves one executor), writes initial values,
-  /// resolves kernels and prepares communications. `plan`, `library`, `transport` and what the options point to outlive
+  /// Reserves the arena (in the transport's host memory, if it has one, which serves one executor), writes initial
+  /// values, resolves kernels and prepares communications. `plan`, `transport` and what the options point to outlive
   /// the executor; `transport` may be null when no communication of the plan has a peer. Fails on kernels that the
-  /// library lacks and on plans that `plan::verify` would refuse.
+  /// device lacks and on plans that `plan::verify` would refuse.
   static Result<std::unique_ptr<Executor>> create(const plan::Plan &plan, plan::Coordinates at,
-                                                  const KernelLibrary &library, Transport *transport,
+                                                  std::unique_ptr<Device> device, Transport *transport,
                                                   const ExecutorOptions &options);
-  ~Executor();
+  ~Executor() override;
   Executor(const Executor &) = delete;
   Executor &operator=(const Executor &) = delete;
 
@@ -55,11 +56,17 @@ public:
   /// Whether the failure of a step began in this rank, and not in another.
   bool hasOwnFailure() const;
 
-  /// The bytes of a port's value for one micro-batch (slot % slots), or null if this rank's stage has none. Between
-  /// steps only.
-  std::byte *portData(size_t program, const std::string &port, uint32_t slot = 0) const;
-  /// The bytes of a value of this stage, or null if it belongs to another. Between steps only.
-  std::byte *valueData(plan::ValueId value, uint32_t slot = 0) const;
+  /// As ValueAccess says. What is written to an input is there from the next step on. Between steps only, by the thread
+  /// that runs them.
+  Status inspect(plan::ValueId value, uint32_t slot, const Use &use) const override;
+  Status fill(plan::ValueId value, uint32_t slot, const Write &write) override;
+  /// The value of a port on this rank's stage, if it has one.
+  std::optional<plan::ValueId> findPort(size_t program, const std::string &port) const;
+  /// The first bytes of a slot of a value.
+  Status read(plan::ValueId value, uint32_t slot, std::span<std::byte> to) const;
+  /// Where the next step finds a slot of an input, to be written between steps; the value itself where the device's
+  /// memory is the host's. Null where the stage has no such input. Valid as long as the executor.
+  std::byte *inputBuffer(plan::ValueId value, uint32_t slot) const;
   uint64_t arenaBytes() const;
 
 private:

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks at everything that a task has written, right after it ran, and stops at the first NaN or infinity (dgrun
-// --check-numerics). Nodes then run in the plan's order on the calling thread, so that the first is the first.
+// --check-numerics). Each task is then a segment of its own, so that the first is the first.
 #pragma once
 
-#include "runtime/executor/Arena.h"
-#include "runtime/executor/SegmentRunner.h"
+#include "runtime/device/Device.h"
 
 namespace dg {
 
@@ -12,19 +11,19 @@ namespace dg {
 class NumericsCheck {
 public:
   /// The references outlive it.
-  NumericsCheck(const plan::Plan &plan, const Arena &arena) : plan(plan), arena(arena) {}
+  NumericsCheck(const plan::Plan &plan, const Device &device) : plan(plan), device(device) {}
 
-  /// Runs number `index` of the segment. False when a communication failed, or when failure() says what was found.
-  bool run(const Segment &segment, uint32_t index, StepContext &step);
+  /// Whether what run number `index` of the segment, which is complete, has written is finite; failure() says what is
+  /// not.
+  bool isSound(const Segment &segment, uint32_t index, const StepContext &step);
   const Status &failure() const { return found; }
 
 private:
-  bool isSound(const Node &node, uint32_t index, const StepContext &step);
   /// "nan at element 7 of 320", or nothing when all are finite.
   std::string findBad(const plan::Value &value, uint32_t index) const;
 
   const plan::Plan &plan;
-  const Arena &arena;
+  const Device &device;
   Status found = Status::ok();
 };
 

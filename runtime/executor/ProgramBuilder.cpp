@@ -40,6 +40,7 @@ private:
     std::map<TaskId, Place> places = {};
     std::map<std::string, Place> lastCollective = {};      ///< by axis
     std::vector<std::pair<uint32_t, uint32_t>> edges = {}; ///< of the open segment
+    std::vector<std::vector<void *>> tables = {};          ///< of the open segment: each node's buffers, row by row
   };
 
   Status reach(ChunkId id, uint32_t runs);
@@ -47,13 +48,15 @@ private:
   Status prepareOperations(ChunkId id);
   Status buildChunk(ChunkId id, PreparedChunk &chunk);
   Status addTask(ChunkState &state, TaskId id);
-  uint32_t addNode(ChunkState &state, Node node, const Task &task);
+  uint32_t addNode(ChunkState &state, Node node, const Task &task, std::vector<void *> table = {});
+  std::vector<void *> tableOf(const Node &node, const std::vector<plan::ValueId> &values) const;
   void addEdge(ChunkState &state, const Place &from, uint32_t to) const;
+  Place addCopyToTwin(ChunkState &state, TaskId id);
+  Place addCopyFromTwin(ChunkState &state, TaskId id, TaskId communication);
   void resolveKernel(Node &node, const Task &task);
   Status resolveBlockCopy(Node &node, const Task &task) const;
   void resolveOperations(Node &node, const Task &task, TaskId communication) const;
-  bool isWorthSharing(const Segment &segment) const;
-  void closeSegment(ChunkState &state);
+  Status closeSegment(ChunkState &state);
   size_t countTiles(const PreparedChunk &chunk) const;
 
   const ExecutorRank &context;
@@ -149,7 +152,8 @@ Status ProgramBuilder::prepareOperations(ChunkId id) {
     if (!made)
       return made.status();
     operations[taskId] = *made;
-    if (task.kind == TaskKind::send)
+    // A send of a twin reads nothing that tasks write.
+    if (task.kind == TaskKind::send && !context.staging)
       hazards.addSend(task.buffers[0], *made);
   }
   return Status::ok();
@@ -157,9 +161,8 @@ Status ProgramBuilder::prepareOperations(ChunkId id) {
 
 void ProgramBuilder::resolveKernel(Node &node, const Task &task) {
   node.kind = NodeKind::kernel;
-  node.tiles = context.library.tilesOf(task.kernel).value_or(task.tiles);
-  node.kernel = context.library.find(task.kernel);
-  if (!node.kernel)
+  node.tiles = task.tiles;
+  if (!context.device.findKernel(task.kernel, node))
     missingKernels.insert(task.kernel);
 }
 
@@ -206,9 +209,10 @@ void ProgramBuilder::resolveOperations(Node &node, const Task &task, TaskId comm
     node.operations.push_back({operation});
 }
 
-uint32_t ProgramBuilder::addNode(ChunkState &state, Node node, const Task &task) {
+uint32_t ProgramBuilder::addNode(ChunkState &state, Node node, const Task &task, std::vector<void *> table) {
   Segment &segment = state.chunk.parts.back().segment;
   segment.nodes.push_back(std::move(node));
+  state.tables.push_back(std::move(table));
   // 50 GFLOP/s, 10 GB/s and 100 ns a call: only the order of magnitude matters, it ranks ready nodes.
   double cost = std::max(task.flops / 50, task.bytes / 10) + 100;
   segment.costs.push_back(cost);
@@ -221,14 +225,57 @@ void ProgramBuilder::addEdge(ChunkState &state, const Place &from, uint32_t to) 
     state.edges.push_back({from.node, to});
 }
 
-/// While a communication is under way, another thread can go on.
-bool ProgramBuilder::isWorthSharing(const Segment &segment) const {
-  double work = std::accumulate(segment.costs.begin(), segment.costs.end(), 0.0);
-  bool communicates = std::any_of(segment.nodes.begin(), segment.nodes.end(), std::mem_fn(&Node::isCallerOnly));
-  return !segment.nodes.empty() && (communicates || work >= context.leastSharedWork);
+/// The addresses of these values in each run of the node.
+std::vector<void *> ProgramBuilder::tableOf(const Node &node, const std::vector<plan::ValueId> &values) const {
+  std::vector<void *> table;
+  for (uint32_t run = 0; run < node.period; ++run)
+    for (plan::ValueId value : values)
+      table.push_back(context.device.addressOf(plan.values[value], run));
+  return table;
 }
 
-void ProgramBuilder::closeSegment(ChunkState &state) {
+/// Before a staged communication reads: its input goes to the twin, once no send reads that any more.
+ProgramBuilder::Place ProgramBuilder::addCopyToTwin(ChunkState &state, TaskId id) {
+  const Task &task = plan.tasks[id];
+  const size_t part = state.chunk.parts.size() - 1;
+  Node wait;
+  wait.kind = NodeKind::awaitSends;
+  wait.task = id;
+  for (Operation *operation : operations.at(id))
+    wait.operations.push_back({operation});
+  uint32_t waited = addNode(state, std::move(wait), task);
+  Node copy;
+  copy.kind = NodeKind::blockCopy;
+  copy.task = id;
+  copy.numBuffers = 2;
+  copy.period = periodOf(plan, {task.buffers.front()}, state.runs);
+  const Value &input = plan.values[task.buffers.front()];
+  copy.copy = {1, input.bytes, 0, 0, input.bytes};
+  std::vector<void *> table;
+  for (uint32_t run = 0; run < copy.period; ++run)
+    table.insert(table.end(), {context.device.addressOf(input, run), context.staging->inputOf(id, run)});
+  uint32_t copied = addNode(state, std::move(copy), task, std::move(table));
+  addEdge(state, {part, waited}, copied);
+  return {part, copied};
+}
+
+/// After a staged communication has ended: what it wrote goes from the twin to the output.
+ProgramBuilder::Place ProgramBuilder::addCopyFromTwin(ChunkState &state, TaskId id, TaskId communication) {
+  const Task &task = plan.tasks[communication];
+  Node copy;
+  copy.kind = NodeKind::blockCopy;
+  copy.task = id;
+  copy.numBuffers = 2;
+  copy.period = periodOf(plan, {task.buffers.back()}, state.runs);
+  const Value &output = plan.values[task.buffers.back()];
+  copy.copy = {1, output.bytes, 0, 0, output.bytes};
+  std::vector<void *> table;
+  for (uint32_t run = 0; run < copy.period; ++run)
+    table.insert(table.end(), {context.staging->outputOf(communication), context.device.addressOf(output, run)});
+  return {state.chunk.parts.size() - 1, addNode(state, std::move(copy), task, std::move(table))};
+}
+
+Status ProgramBuilder::closeSegment(ChunkState &state) {
   Segment &segment = state.chunk.parts.back().segment;
   std::sort(state.edges.begin(), state.edges.end());
   state.edges.erase(std::unique(state.edges.begin(), state.edges.end()), state.edges.end());
@@ -244,18 +291,14 @@ void ProgramBuilder::closeSegment(ChunkState &state) {
   state.edges.clear();
 
   std::vector<size_t> begins;
-  for (const Node &node : segment.nodes) {
+  for (const std::vector<void *> &table : state.tables) {
     begins.push_back(segment.bufferTables.size());
-    if (node.kind == NodeKind::finish || node.kind == NodeKind::awaitSends)
-      continue;
-    for (uint32_t run = 0; run < node.period; ++run)
-      for (plan::ValueId value : plan.tasks[node.task].buffers)
-        segment.bufferTables.push_back(context.arena.addressOf(plan.values[value], run));
+    segment.bufferTables.insert(segment.bufferTables.end(), table.begin(), table.end());
   }
+  state.tables.clear();
   for (size_t node = 0; node < segment.nodes.size(); ++node)
     segment.nodes[node].buffers = segment.bufferTables.data() + begins[node];
-  if (context.threads > 1 && isWorthSharing(segment))
-    segment.shared = std::make_unique<SharedSegment>(segment, context.threads);
+  return segment.nodes.empty() ? Status::ok() : context.device.prepare(segment);
 }
 
 Status ProgramBuilder::addTask(ChunkState &state, TaskId id) {
@@ -265,7 +308,7 @@ Status ProgramBuilder::addTask(ChunkState &state, TaskId id) {
       return damaged(task, fmt::format("depends on task {}, which is not before it in its chunk", dependency));
 
   if (task.kind == TaskKind::loop) {
-    closeSegment(state);
+    DG_RETURN_IF_ERROR(closeSegment(state));
     state.chunk.parts.emplace_back().body = prepared.at(task.body);
     state.chunk.parts.back().trips = task.trips;
     state.places[id] = {state.chunk.parts.size() - 1, 0};
@@ -278,6 +321,7 @@ Status ProgramBuilder::addTask(ChunkState &state, TaskId id) {
   node.numBuffers = uint32_t(task.buffers.size());
   node.period = periodOf(plan, task.buffers, state.runs);
   bool isStart = isCommunication(task.kind) && operations.contains(id);
+  std::vector<void *> table = tableOf(node, task.buffers);
   if (task.kind == TaskKind::kernel) {
     resolveKernel(node, task);
   } else if (task.kind == TaskKind::finish) {
@@ -291,6 +335,13 @@ Status ProgramBuilder::addTask(ChunkState &state, TaskId id) {
     }
   } else if (isStart) {
     resolveOperations(node, task, id);
+    if (context.staging) {
+      node.numBuffers = 2;
+      node.period = task.kind == TaskKind::send ? uint32_t(node.operations.size()) : 1;
+      table.clear();
+      for (uint32_t run = 0; run < node.period; ++run)
+        table.insert(table.end(), {context.staging->inputOf(id, run), context.staging->outputOf(id)});
+    }
   } else {
     DG_RETURN_IF_ERROR(resolveBlockCopy(node, task));
   }
@@ -309,22 +360,36 @@ Status ProgramBuilder::addTask(ChunkState &state, TaskId id) {
           addEdge(state, started->second, wait.node);
   }
 
-  uint32_t index = addNode(state, std::move(node), task);
+  // What dependencies are to be complete before: the node, or the copy of what it reads.
+  bool isStaged = isStart && context.staging && task.kind != TaskKind::receive;
+  Place twin = isStaged ? addCopyToTwin(state, id) : Place{};
+  uint32_t index = addNode(state, std::move(node), task, std::move(table));
   Place place{state.chunk.parts.size() - 1, index};
-  state.places[id] = place;
+  if (isStaged)
+    addEdge(state, twin, index);
   if (!sends.empty())
     addEdge(state, wait, index);
   for (TaskId dependency : task.deps)
-    addEdge(state, state.places[dependency], index);
-  if (task.kind == TaskKind::finish)
+    addEdge(state, state.places[dependency], isStaged ? twin.node : index);
+  state.places[id] = place;
+  if (task.kind == TaskKind::finish) {
     addEdge(state, state.places[task.finishes], index);
+    if (context.staging && operations.contains(task.finishes) && plan.tasks[task.finishes].kind != TaskKind::send) {
+      state.places[id] = addCopyFromTwin(state, id, task.finishes);
+      addEdge(state, place, state.places[id].node);
+    }
+  }
   // Every rank starts the collectives of an axis in the plan's order.
   if (isStart && task.kind != TaskKind::send && task.kind != TaskKind::receive) {
     if (auto last = state.lastCollective.find(task.axis); last != state.lastCollective.end())
       addEdge(state, last->second, index);
     state.lastCollective[task.axis] = place;
   }
-  return Status::ok();
+  if (!context.isolatesTasks)
+    return Status::ok();
+  Status closed = closeSegment(state);
+  state.chunk.parts.emplace_back();
+  return closed;
 }
 
 Status ProgramBuilder::buildChunk(ChunkId id, PreparedChunk &chunk) {
@@ -332,7 +397,7 @@ Status ProgramBuilder::buildChunk(ChunkId id, PreparedChunk &chunk) {
   chunk.parts.emplace_back();
   for (TaskId task : plan.chunks[id].tasks)
     DG_RETURN_IF_ERROR(addTask(state, task));
-  closeSegment(state);
+  DG_RETURN_IF_ERROR(closeSegment(state));
   std::erase_if(chunk.parts, [](const Part &part) { return !part.body && part.segment.nodes.empty(); });
   return Status::ok();
 }
@@ -377,7 +442,7 @@ Result<PreparedProgram> ProgramBuilder::build() {
   }
   for (const auto &chunk : result.chunks)
     for (const Part &part : chunk->parts)
-      result.isShared |= part.segment.shared != nullptr;
+      result.hasSharedWork |= part.segment.prepared != nullptr;
   return result;
 }
 

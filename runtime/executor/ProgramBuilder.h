@@ -2,9 +2,10 @@
 // From the plan to what a step runs: resolves pointers, kernels, peers and tags for one rank, once.
 #pragma once
 
-#include "runtime/device/host/KernelLibrary.h"
-#include "runtime/executor/Arena.h"
+#include "runtime/device/Device.h"
+#include "runtime/executor/Communications.h"
 #include "runtime/executor/PreparedProgram.h"
+#include "runtime/executor/Staging.h"
 #include "runtime/transport/Transport.h"
 
 namespace dg {
@@ -14,16 +15,15 @@ struct ExecutorRank {
   const plan::Plan &plan;
   plan::Coordinates at;
   int64_t rank;
-  const Arena &arena;
-  const KernelLibrary &library;
-  Transport *transport; ///< may be null
+  Device &device;
+  const Staging *staging; ///< null: transports reach the values themselves
+  Transport *transport;   ///< may be null
   Communications &communications;
-  uint32_t threads;       ///< that run it together
-  double leastSharedWork; ///< in nanoseconds: of a segment that they run together
+  bool isolatesTasks; ///< each task is a segment of its own, so that something can be done between two
 };
 
 /// Prepares plan.programs[program] for the context's rank. Fails on missing kernels, on communications without
-/// transport and on tasks that do not fit together; never writes to the arena.
+/// transport and on tasks that do not fit together; never writes to a value.
 Result<PreparedProgram> prepareProgram(const ExecutorRank &context, size_t program);
 
 } // namespace dg

@@ -2,7 +2,6 @@
 #include "runtime/session/Evaluation.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 namespace dg::session {
@@ -15,9 +14,8 @@ size_t indexOfProgram(const plan::Plan &plan, const std::string &name) {
 
 float scalarOf(const Executor &executor, size_t program, const std::string &port) {
   float value = 0;
-  if (const std::byte *data = executor.portData(program, port))
-    std::memcpy(&value, data, sizeof(value));
-  return value;
+  std::optional<plan::ValueId> found = executor.findPort(program, port);
+  return found && executor.read(*found, 0, std::as_writable_bytes(std::span(&value, 1))) ? value : 0;
 }
 
 static bool hasOutput(const plan::Program &program, const std::string &name) {
@@ -57,7 +55,7 @@ Result<Evaluation> Evaluation::create(const RankRun &run, const data::Dataset &d
   size_t index = indexOfProgram(run.plan, "eval");
   const plan::Program &program = run.plan.programs[index];
   auto feeder = data::Feeder::create(run.plan, program, dataset, run.at(),
-                                     [&](plan::ValueId id, uint32_t m) { return run.executor.valueData(id, m); });
+                                     [&](plan::ValueId id, uint32_t m) { return run.executor.inputBuffer(id, m); });
   if (!feeder)
     return feeder.status();
   Evaluation evaluation(run, std::move(*feeder));

@@ -162,10 +162,12 @@ public:
     file = ::open(partial().c_str(), O_WRONLY | O_CLOEXEC);
     return file >= 0 ? Status::ok() : failed(errno);
   }
-  /// Rows `first` … of the result.
-  Status writeRows(const std::byte *rows, int64_t first, int64_t count) const {
-    int code = writeAllAt(file, rows, size_t(count * rowBytes), header.size() + uint64_t(first * rowBytes));
-    return code == 0 ? Status::ok() : failed(code);
+  /// Rows `first` … of the result, from the first rows of a slot.
+  Status writeRows(const ValueAccess &values, uint32_t slot, int64_t first, int64_t count) const {
+    return values.inspect(id, slot, [&](std::span<const std::byte> rows) {
+      int code = writeAllAt(file, rows.data(), size_t(count * rowBytes), header.size() + uint64_t(first * rowBytes));
+      return code == 0 ? Status::ok() : failed(code);
+    });
   }
   Status finish() const { return ::rename(partial().c_str(), path.c_str()) == 0 ? Status::ok() : failed(errno); }
 
@@ -225,12 +227,12 @@ static Status inferAll(const RankRun &run, const InferenceOptions &options, cons
     for (const auto &file : files)
       for (uint32_t m = 0; file->isMine(at) && !file->isWhole && m < program.microbatches; ++m) {
         data::Block rows = data::dealtTo(count, deal, m, at.data);
-        DG_RETURN_IF_ERROR(file->writeRows(run.executor.valueData(file->id, m), position + rows.begin, rows.size));
+        DG_RETURN_IF_ERROR(file->writeRows(run.executor, m, position + rows.begin, rows.size));
       }
   }
   for (const auto &file : files)
     if (file->isWhole && file->isMine(at))
-      DG_RETURN_IF_ERROR(file->writeRows(run.executor.valueData(file->id), 0, 1));
+      DG_RETURN_IF_ERROR(file->writeRows(run.executor, 0, 0, 1));
   return Status::ok();
 }
 
@@ -240,7 +242,7 @@ Status runInference(const RankRun &run, const InferenceOptions &options, const d
   auto begin = std::chrono::steady_clock::now();
   const plan::Program &program = *run.plan.findProgram("infer");
   auto feeder = data::Feeder::create(run.plan, program, dataset, run.at(),
-                                     [&](plan::ValueId id, uint32_t m) { return run.executor.valueData(id, m); });
+                                     [&](plan::ValueId id, uint32_t m) { return run.executor.inputBuffer(id, m); });
   if (!feeder)
     return feeder.status();
   std::vector<std::unique_ptr<ResultFile>> files;

@@ -2,6 +2,7 @@
 #include "runtime/session/RankSession.h"
 
 #include "runtime/executor/RequestBound.h"
+#include "runtime/executor/Staging.h"
 #include "runtime/launch/link/LaunchMessage.h"
 #include "runtime/session/DryRun.h"
 #include "runtime/session/HostCores.h"
@@ -103,9 +104,10 @@ Status RankSession::connect() {
   options.networkDevice = place.networkDevice;
   options.maxRequests = std::max(
       options.maxRequests, requestsNeeded(plan, uint32_t(plan.mesh.coordinatesOf(context.rank()).pipe)) + lossRequests);
-  // Ranks of a host reduce in each other's arenas.
-  uint64_t arenaBytes = plan.memory[size_t(plan.mesh.coordinatesOf(context.rank()).pipe)].arenaBytes;
-  options.sharedBytes = std::max<size_t>(arenaBytes, 1);
+  // Ranks of a host reduce in each other's memory.
+  options.sharedBytes = std::max<size_t>(
+      sharedBytesNeeded(plan, uint32_t(plan.mesh.coordinatesOf(context.rank()).pipe), assignment.device.isHostMemory),
+      1);
   auto exchange = [this](const std::string &mine) { return context.allGather(mine, deadlineIn(assignment.timeout)); };
   auto made = makeUcxTransport(context.rank(), context.numRanks(), exchange, options);
   if (!made) {
@@ -170,8 +172,8 @@ Status RankSession::makeExecutor() {
     trace = std::make_unique<TraceRecorder>(plan, context.rank(), uses);
     options.trace = trace->hook();
   }
-  auto made = Executor::create(plan, plan.mesh.coordinatesOf(context.rank()), assignment.job->kernels(target),
-                               transport.get(), options);
+  auto made = Executor::create(plan, plan.mesh.coordinatesOf(context.rank()),
+                               assignment.device.make(assignment.job->kernels(target)), transport.get(), options);
   assignment.job->forget(last);
   if (!made)
     return made.status();
@@ -224,7 +226,7 @@ Result<int> RankSession::work() {
     status = outcome.status();
   } else {
     if (assignment.resume)
-      status = assignment.resume->restore(plan, run.at(), [this](plan::ValueId id) { return executor->valueData(id); });
+      status = assignment.resume->restore(plan, run.at(), *executor);
     if (status)
       status = runInference(run, *assignment.inference, *assignment.dataset, isPeers);
   }

@@ -4,6 +4,7 @@
 
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/data/Dataset.h"
+#include "runtime/device/host/HostDevice.h"
 #include "runtime/launch/link/RankContext.h"
 #include "runtime/session/Inference.h"
 #include "runtime/session/Job.h"
@@ -16,6 +17,7 @@ namespace dg::session {
 /// All that was opened and checked before the ranks were forked.
 struct Assignment {
   const Job *job = nullptr;
+  DeviceMaker device = hostDeviceMaker;
   std::optional<data::Dataset> dataset, evalDataset;
   std::optional<checkpoint::Checkpoint> resume;
   std::optional<TrainingOptions> training; ///< one of the two

@@ -20,11 +20,13 @@ static std::vector<plan::ValueId> persistentValues(const plan::Plan &plan, int64
   return ids;
 }
 
-std::vector<uint64_t> hashReplicas(const plan::Plan &plan, plan::Coordinates at,
-                                   const std::function<const std::byte *(plan::ValueId)> &dataOf) {
+Result<std::vector<uint64_t>> hashReplicas(const plan::Plan &plan, plan::Coordinates at, const ValueAccess &values) {
   std::vector<uint64_t> hashes;
   for (plan::ValueId id : persistentValues(plan, at.pipe))
-    hashes.push_back(XXH3_64bits(dataOf(id), plan.values[id].bytes));
+    DG_RETURN_IF_ERROR(values.inspect(id, 0, [&](std::span<const std::byte> bytes) {
+      hashes.push_back(XXH3_64bits(bytes.data(), bytes.size()));
+      return Status::ok();
+    }));
   return hashes;
 }
 

@@ -3,19 +3,16 @@
 // compare hashes, so that a rank that has drifted is found while it is still known when.
 #pragma once
 
-#include "runtime/plan/Plan.h"
+#include "runtime/device/ValueAccess.h"
 
-#include <cstddef>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace dg::session {
 
-/// The hashes of a rank's parameters and optimizer state, in the plan's order. `dataOf` gives a value's bytes.
-std::vector<uint64_t> hashReplicas(const plan::Plan &plan, plan::Coordinates at,
-                                   const std::function<const std::byte *(plan::ValueId)> &dataOf);
+/// The hashes of a rank's parameters and optimizer state, in the plan's order. Fails where a value cannot be read.
+Result<std::vector<uint64_t>> hashReplicas(const plan::Plan &plan, plan::Coordinates at, const ValueAccess &values);
 
 struct Drift {
   int64_t rank = 0; ///< the one that differs from most; the lowest where there is no majority

@@ -134,9 +134,8 @@ private:
 };
 
 Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *evalDataset) {
-  auto dataOf = [this](plan::ValueId id) { return run.executor.valueData(id); };
   if (resume) {
-    DG_RETURN_IF_ERROR(resume->restore(run.plan, run.at(), dataOf));
+    DG_RETURN_IF_ERROR(resume->restore(run.plan, run.at(), run.executor));
     state = resume->state();
     savedStep = state.step;
     // An epoch that is closed was evaluated. Inside one there is only the evaluation at the end of --steps, of which
@@ -158,7 +157,7 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
   }
   if (!options.checkpointDirectory.empty()) {
     auto made =
-        checkpoint::CheckpointWriter::create(run.plan, run.rank, options.checkpointDirectory, dataOf, run.agree);
+        checkpoint::CheckpointWriter::create(run.plan, run.rank, options.checkpointDirectory, run.executor, run.agree);
     if (!made)
       return made.status();
     writer.emplace(std::move(*made));
@@ -205,9 +204,10 @@ Status Loop::runStep(std::span<const int64_t> order, int64_t count, double learn
 Status Loop::checkReplicas() {
   if (options.checkReplicas == 0 || state.step % options.checkReplicas != 0)
     return Status::ok();
-  std::vector<uint64_t> mine =
-      hashReplicas(run.plan, run.at(), [this](plan::ValueId id) { return run.executor.valueData(id); });
-  auto all = run.gather(std::string(reinterpret_cast<const char *>(mine.data()), mine.size() * sizeof mine[0]));
+  Result<std::vector<uint64_t>> mine = hashReplicas(run.plan, run.at(), run.executor);
+  if (!mine)
+    return mine.status();
+  auto all = run.gather(std::string(reinterpret_cast<const char *>(mine->data()), mine->size() * sizeof(uint64_t)));
   if (!all)
     return fromPeer(all.status());
   std::vector<std::vector<uint64_t>> hashes;
@@ -335,7 +335,7 @@ Result<Outcome> runTraining(const RankRun &run, const TrainingOptions &options, 
   DG_RETURN_IF_ERROR(checkTraining(run.plan, options, dataset.numSamples()));
   const plan::Program *program = run.plan.findProgram("train");
   auto feeder = data::Feeder::create(run.plan, *program, dataset, run.at(),
-                                     [&](plan::ValueId id, uint32_t m) { return run.executor.valueData(id, m); });
+                                     [&](plan::ValueId id, uint32_t m) { return run.executor.inputBuffer(id, m); });
   if (!feeder)
     return feeder.status();
   Loop loop(run, options, dataset, std::move(*feeder));

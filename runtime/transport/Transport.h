@@ -4,6 +4,7 @@
 // deadline.
 #pragma once
 
+#include "runtime/support/Progress.h"
 #include "runtime/support/Status.h"
 
 #include <cstddef>
@@ -13,8 +14,6 @@
 namespace dg {
 
 class HostMemory;
-
-enum class Progress { pending, done, failed };
 
 /// Tags are below 2^48 and ranks below 2^16: a message carries both in one word. Anything else is a failed request.
 inline constexpr uint64_t maxTag = (uint64_t(1) << 48) - 1;

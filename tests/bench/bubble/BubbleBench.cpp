@@ -7,6 +7,7 @@
 // dependency of the plan; but one kernel of each chunk sleeps and all others do nothing. A forward pass of a stage
 // takes PASS_MS, a backward pass as long for the gradients of inputs and as long again for those of weights; where a
 // stage has several chunks they share that. Prints a JSON object: step_ms, the slowest rank's, the median of STEPS.
+#include "runtime/device/host/HostDevice.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/launch/ranks/LocalLauncher.h"
 #include "runtime/transport/UcxTransport.h"
@@ -95,7 +96,7 @@ Status runRank(RankContext &context, const plan::Plan &plan, size_t program, int
   if (!transport)
     return transport.status();
   Waits waits;
-  auto executor = Executor::create(plan, at, waits, transport->get(), {});
+  auto executor = Executor::create(plan, at, makeHostDevice(waits), transport->get(), {});
   if (!executor)
     return executor.status();
   std::vector<double> times;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the executor itself costs: a step of empty kernels, alone and shared, and how well a tiled kernel spreads. Each
 // figure is the best of several rounds, because the machines are noisy.
+#include "runtime/device/host/HostDevice.h"
 #include "tests/unit/executor/TestPlan.h"
 
 #include <algorithm>
@@ -35,7 +36,7 @@ double stepNs(int numSteps, uint32_t threads, uint32_t numTasks, uint32_t tiles,
   ExecutorOptions options;
   options.threads = threads;
   options.leastSharedWork = {};
-  auto executor = Executor::create(maker.plan, {}, library, nullptr, options);
+  auto executor = Executor::create(maker.plan, {}, makeHostDevice(library), nullptr, options);
   if (!executor) {
     std::fprintf(stderr, "%s\n", executor.status().message().c_str());
     std::exit(1);

@@ -57,7 +57,8 @@ void expectRestored(const plan::Plan &plan, const Checkpoint &checkpoint) {
   SimulatedRanks ranks(plan);
   for (int64_t rank = 0; rank < plan.mesh.numRanks(); ++rank) {
     plan::Coordinates at = plan.mesh.coordinatesOf(rank);
-    ASSERT_TRUE(checkpoint.restore(plan, at, ranks.dataOf(rank)));
+    SimulatedRanks::Values values(ranks, rank);
+    ASSERT_TRUE(checkpoint.restore(plan, at, values));
     for (plan::ValueId id = 0; id < 5; ++id) {
       std::vector<float> wanted(plan.values[id].bytes / sizeof(float), 0.0f);
       for (const ShardRun &run : shardRunsOf(plan.values[id], plan.mesh, at))
@@ -134,7 +135,8 @@ TEST(Checkpoint, tiedParametersAreWrittenOnceAndReadEverywhere) {
     ASSERT_TRUE(result) << result.status().message();
   auto checkpoint = Checkpoint::open(folder.path("ckpt"));
   ASSERT_TRUE(checkpoint) << checkpoint.status().message();
-  ASSERT_TRUE(checkpoint->restore(plan, {1, 0, 0}, ranks.dataOf(1)));
+  SimulatedRanks::Values values(ranks, 1);
+  ASSERT_TRUE(checkpoint->restore(plan, {1, 0, 0}, values));
   EXPECT_EQ(ranks.valueOf(1, plan::ValueId(plan.values.size() - 1)), ranks.valueOf(0, 0));
 }
 

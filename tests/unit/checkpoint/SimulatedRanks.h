@@ -40,13 +40,30 @@ public:
         ofRank.emplace_back(value.bytes / sizeof(float), -1.0f);
   }
 
-  checkpoint::ValueData dataOf(int64_t rank) {
-    return [this, rank](plan::ValueId id) -> std::byte * {
-      if (int64_t(plan.values[id].stage) != plan.mesh.coordinatesOf(rank).pipe)
-        return nullptr;
-      return reinterpret_cast<std::byte *>(memory[size_t(rank)][id].data());
-    };
-  }
+  /// The values of one rank.
+  class Values final : public ValueAccess {
+  public:
+    Values(SimulatedRanks &ranks, int64_t rank) : ranks(ranks), rank(rank) {}
+    Status inspect(plan::ValueId id, uint32_t, const Use &use) const override {
+      return has(id) ? use(std::as_bytes(std::span(ranks.valueOf(rank, id)))) : missing(id);
+    }
+    Status fill(plan::ValueId id, uint32_t, const Write &write) override {
+      if (!has(id))
+        return missing(id);
+      write(std::as_writable_bytes(std::span(ranks.valueOf(rank, id))));
+      return Status::ok();
+    }
+
+  private:
+    bool has(plan::ValueId id) const {
+      return int64_t(ranks.plan.values[id].stage) == ranks.plan.mesh.coordinatesOf(rank).pipe;
+    }
+    Status missing(plan::ValueId id) const {
+      return Status::error(ErrorKind::usage, "rank {} has no value {}", rank, id);
+    }
+    SimulatedRanks &ranks;
+    const int64_t rank;
+  };
 
   std::vector<float> &valueOf(int64_t rank, plan::ValueId id) { return memory[size_t(rank)][id]; }
 
@@ -70,7 +87,8 @@ public:
         meet.arrive_and_wait();
         return worst;
       };
-      auto writer = checkpoint::CheckpointWriter::create(plan, rank, directory, dataOf(rank), agree);
+      Values values(*this, rank);
+      auto writer = checkpoint::CheckpointWriter::create(plan, rank, directory, values, agree);
       results[size_t(rank)] = writer ? writer->write(state) : Result<std::string>(writer.status());
     };
     std::vector<std::thread> threads;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that a step allocates nothing, with a trace or without: every operator new of the process is counted.
+#include "tests/unit/executor/TestDevice.h"
 #include "tests/unit/executor/TestPlan.h"
 
 #include <atomic>
@@ -43,7 +44,7 @@ TEST(AllocationTest, stepsAllocateNothing) {
     options.progress = &line;
     StepTrace trace;
     options.trace = isTraced ? &trace : nullptr;
-    auto executor = Executor::create(maker.plan, {}, library, nullptr, options);
+    auto executor = Executor::create(maker.plan, {}, test::makeTestDevice(library), nullptr, options);
     ASSERT_TRUE(executor) << executor.status().message();
     ASSERT_TRUE((*executor)->runStep(0, test::scalarsOf(1)));
     uint64_t before = numAllocations.load();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves what one rank promises: slots, loops, initial values, ports, traces, progress, and a named rejection of every
 // plan that does not fit together.
+#include "tests/unit/executor/Floats.h"
+#include "tests/unit/executor/TestDevice.h"
 #include "tests/unit/executor/TestPlan.h"
 
 #include <atomic>
@@ -64,7 +66,7 @@ test::TableLibrary testLibrary() {
 
 std::unique_ptr<Executor> executorFor(const PlanMaker &maker, const KernelLibrary &library,
                                       const ExecutorOptions &options = {}) {
-  auto executor = Executor::create(maker.plan, {}, library, nullptr, options);
+  auto executor = Executor::create(maker.plan, {}, test::makeTestDevice(library), nullptr, options);
   EXPECT_TRUE(executor) << executor.status().message();
   return executor ? std::move(*executor) : nullptr;
 }
@@ -93,16 +95,18 @@ TEST(ExecutorTest, microbatchesUseTheirSlots) {
     auto executor = executorFor(maker, library, options);
     for (int64_t step = 1; step <= 2; ++step) {
       for (uint32_t m = 0; m < 4; ++m)
-        *reinterpret_cast<float *>(executor->portData(0, "x", m)) = float(m + 1);
+        *floatsOf(*executor, executor->findPort(0, "x").value(), m) = float(m + 1);
       ASSERT_TRUE(executor->runStep(0, test::scalarsOf(step)));
-      EXPECT_EQ(*reinterpret_cast<float *>(executor->portData(0, "sum")), 100);
+      EXPECT_EQ(*floatsOf(*executor, executor->findPort(0, "sum").value()), 100);
       EXPECT_EQ(*floatsOf(*executor, y, 0), 30);
       EXPECT_EQ(*floatsOf(*executor, y, 1), 40);
     }
     EXPECT_EQ(line.step.load(), 2u);
     EXPECT_EQ(line.microbatch.load(), 3u);
-    EXPECT_EQ(executor->portData(0, "nothing"), nullptr);
-    EXPECT_EQ(executor->valueData(77), nullptr);
+    EXPECT_EQ(executor->findPort(0, "nothing"), std::nullopt);
+    EXPECT_EQ(executor->inputBuffer(77, 0), nullptr);
+    EXPECT_EQ(executor->inspect(77, 0, {}).message(), "stage 0 has no value 77");
+    EXPECT_EQ(executor->fill(77, 0, {}).message(), "stage 0 has no value 77");
     EXPECT_FALSE(executor->runStep(1, {}));
   }
 }
@@ -135,6 +139,8 @@ TEST(ExecutorTest, loopsOfLoops) {
 }
 
 TEST(ExecutorTest, helpersComeInEveryStep) {
+  if (!test::runsOnCallingThreads)
+    GTEST_SKIP() << "the device has no helpers";
   PlanMaker maker;
   ValueId met = maker.addValue("met", {3});
   ChunkId chunk = maker.addChunk();
@@ -156,6 +162,8 @@ TEST(ExecutorTest, helpersComeInEveryStep) {
 /// A step of less work than it costs to call helpers in: the tiles, which would wait for each other on several threads,
 /// find themselves alone.
 TEST(ExecutorTest, smallStepsStayOnTheCallingThread) {
+  if (!test::runsOnCallingThreads)
+    GTEST_SKIP() << "the device has no helpers";
   PlanMaker maker;
   ValueId out = maker.addValue("out", {4});
   ChunkId chunk = maker.addChunk();
@@ -201,7 +209,7 @@ TEST(ExecutorTest, initialValuesAndScalars) {
   ASSERT_TRUE(executor->runStep(0, test::scalarsOf(1, 0.5f)));
   EXPECT_EQ(floatsOf(*executor, out)[3], 3.5f);
 
-  EXPECT_EQ(Executor::create(maker.plan, {}, library, nullptr, {}).status().message(),
+  EXPECT_EQ(Executor::create(maker.plan, {}, test::makeTestDevice(library), nullptr, {}).status().message(),
             "value 'fixed' starts from a file, but there are no initial tensors");
 }
 
@@ -259,7 +267,7 @@ std::string refusal(const std::function<void(plan::Plan &)> &spoil) {
   maker.addAction(chunk);
   spoil(maker.plan);
   test::TableLibrary library = testLibrary();
-  auto executor = Executor::create(maker.plan, {}, library, nullptr, {});
+  auto executor = Executor::create(maker.plan, {}, test::makeTestDevice(library), nullptr, {});
   return executor ? "accepted" : executor.status().message();
 }
 
@@ -300,11 +308,11 @@ TEST(ExecutorTest, rejections) {
 
   PlanMaker maker;
   test::TableLibrary library = testLibrary();
-  EXPECT_EQ(Executor::create(maker.plan, {0, 1, 0}, library, nullptr, {}).status().message(),
+  EXPECT_EQ(Executor::create(maker.plan, {0, 1, 0}, test::makeTestDevice(library), nullptr, {}).status().message(),
             "there is no rank at pipe 0, data 1, tensor 0: the mesh is 1 × 1 × 1");
   ExecutorOptions none;
   none.threads = 0;
-  EXPECT_FALSE(Executor::create(maker.plan, {}, library, nullptr, none));
+  EXPECT_FALSE(Executor::create(maker.plan, {}, test::makeTestDevice(library), nullptr, none));
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that random static graphs, with micro-batches in slots and loops in loops, leave the same bytes in the arena
 // for any number of threads as a plain interpreter that runs one task after another.
+#include "tests/unit/executor/TestDevice.h"
 #include "tests/unit/executor/TestPlan.h"
 
 #include <cstring>
@@ -167,7 +168,7 @@ void compareWithInterpreter(uint32_t seed, uint32_t threads, bool isTraced) {
   options.threads = threads;
   options.leastSharedWork = {};
   options.trace = isTraced ? &trace : nullptr;
-  auto executor = Executor::create(random.plan(), {}, library, nullptr, options);
+  auto executor = Executor::create(random.plan(), {}, test::makeTestDevice(library), nullptr, options);
   ASSERT_TRUE(executor) << executor.status().message();
   for (int64_t step = 1; step <= 5; ++step) {
     dg_scalars scalars = test::scalarsOf(step);
@@ -177,10 +178,13 @@ void compareWithInterpreter(uint32_t seed, uint32_t threads, bool isTraced) {
     for (ValueId id = 0; id < random.plan().values.size(); ++id)
       for (uint32_t slot = 0; slot < random.plan().values[id].slots; ++slot) {
         const plan::Value &value = random.plan().values[id];
-        ASSERT_EQ(std::memcmp((*executor)->valueData(id, slot), &oracle.memory[value.offset + slot * value.stride],
-                              value.bytes),
-                  0)
-            << value.name << " slot " << slot << " after step " << step;
+        Status same = (*executor)->inspect(id, slot, [&](std::span<const std::byte> bytes) {
+          const std::byte *expected = &oracle.memory[value.offset + slot * value.stride];
+          return std::memcmp(bytes.data(), expected, value.bytes) == 0
+                     ? Status::ok()
+                     : Status::error(ErrorKind::runFailed, "other bytes");
+        });
+        ASSERT_TRUE(same) << same.message() << ": " << value.name << " slot " << slot << " after step " << step;
       }
   }
 }

@@ -3,6 +3,8 @@
 // would: collectives, pipelines whose buffers are fewer than the micro-batches, and the words of a missed deadline.
 #include "runtime/executor/RequestBound.h"
 #include "runtime/transport/InProcessTransport.h"
+#include "tests/unit/executor/Floats.h"
+#include "tests/unit/executor/TestDevice.h"
 #include "tests/unit/executor/TestPlan.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +55,8 @@ void runRanks(const plan::Plan &plan, uint32_t threads, const std::function<void
         ExecutorOptions options;
         options.threads = threads;
         options.leastSharedWork = {};
-        auto executor = Executor::create(plan, plan.mesh.coordinatesOf(rank), library, &transport, options);
+        auto executor =
+            Executor::create(plan, plan.mesh.coordinatesOf(rank), test::makeTestDevice(library), &transport, options);
         ASSERT_TRUE(executor) << executor.status().message();
         body(**executor, rank);
       });
@@ -210,7 +213,7 @@ TEST_P(RanksTest, memoryOfASendIsReused) {
   runRanks(maker.plan, GetParam(), [&](Executor &executor, int64_t rank) {
     for (int step = 1; step <= 20; ++step) {
       if (rank == 0)
-        std::fill_n(floatsOf(executor, x), count, float(step));
+        floatsOf(executor, x).write(std::vector<float>(count, float(step)));
       Status status = executor.runStep(0, test::scalarsOf(step));
       ASSERT_TRUE(status) << status.message();
       if (rank == 0)
@@ -241,7 +244,8 @@ TEST_P(RanksTest, deadlineNamesWhoWaitsForWhom) {
     options.leastSharedWork = {};
     options.timeout = std::chrono::milliseconds(100);
     options.progress = &line;
-    auto executor = Executor::create(maker.plan, {0, 1, 0}, library, transports[1].get(), options);
+    auto executor =
+        Executor::create(maker.plan, {0, 1, 0}, test::makeTestDevice(library), transports[1].get(), options);
     ASSERT_TRUE(executor) << executor.status().message();
     Status status = (*executor)->runStep(0, test::scalarsOf(17));
     ASSERT_FALSE(status);
@@ -283,7 +287,7 @@ TEST_P(RanksTest, lostPeerIsNamed) {
   ExecutorOptions options;
   options.threads = GetParam();
   options.leastSharedWork = {};
-  auto executor = Executor::create(maker.plan, {}, library, &transport, options);
+  auto executor = Executor::create(maker.plan, {}, test::makeTestDevice(library), &transport, options);
   ASSERT_TRUE(executor) << executor.status().message();
   Status status = (*executor)->runStep(0, test::scalarsOf(3));
   ASSERT_FALSE(status);

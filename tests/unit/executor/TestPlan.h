@@ -2,6 +2,7 @@
 // Small plans made by hand, and kernels that are C++ functions: what the executor's tests share.
 #pragma once
 
+#include "runtime/device/host/KernelLibrary.h"
 #include "runtime/executor/Executor.h"
 
 #include <map>
@@ -116,10 +117,6 @@ inline dg_scalars scalarsOf(int64_t step, float lr = 0) {
   scalars.step = step;
   scalars.lr = lr;
   return scalars;
-}
-
-inline float *floatsOf(const Executor &executor, plan::ValueId value, uint32_t slot = 0) {
-  return reinterpret_cast<float *>(executor.valueData(value, slot));
 }
 
 } // namespace dg::test

@@ -73,16 +73,29 @@ TEST(ReplicaCheck, withoutMajorityBothAreNamed) {
       << drift->message;
 }
 
+/// A rank whose values hold the same bytes, except value 4.
+class TwoValues final : public ValueAccess {
+public:
+  TwoValues(std::span<const std::byte> usual, std::span<const std::byte> fourth) : usual(usual), fourth(fourth) {}
+  Status inspect(plan::ValueId id, uint32_t, const Use &use) const override { return use(id == 4 ? fourth : usual); }
+  Status fill(plan::ValueId, uint32_t, const Write &) override { return Status::ok(); }
+
+private:
+  std::span<const std::byte> usual, fourth;
+};
+
 TEST(ReplicaCheck, hashesAreOfTheStagesPersistentBytes) {
   plan::Plan plan = planOf(1, 1);
   std::array<std::byte, 16> zeros{}, ones{};
   ones.fill(std::byte(1));
-  auto hashesOf = [&](const std::byte *second) {
-    return hashReplicas(plan, {1, 0, 0}, [&](plan::ValueId id) { return id == 4 ? second : zeros.data(); });
+  auto hashesOf = [&](std::span<const std::byte> second) {
+    auto hashes = hashReplicas(plan, {1, 0, 0}, TwoValues(zeros, second));
+    EXPECT_TRUE(hashes);
+    return hashes ? *hashes : std::vector<uint64_t>(2);
   };
-  EXPECT_EQ(2u, hashesOf(zeros.data()).size());
-  EXPECT_EQ(hashesOf(zeros.data())[0], hashesOf(ones.data())[0]);
-  EXPECT_NE(hashesOf(zeros.data())[1], hashesOf(ones.data())[1]);
+  EXPECT_EQ(2u, hashesOf(zeros).size());
+  EXPECT_EQ(hashesOf(zeros)[0], hashesOf(ones)[0]);
+  EXPECT_NE(hashesOf(zeros)[1], hashesOf(ones)[1]);
 }
 
 } // namespace

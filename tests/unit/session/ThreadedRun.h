@@ -2,6 +2,7 @@
 // Whole training and inference runs with ranks as threads, and everything that rank 0 reported.
 #pragma once
 
+#include "runtime/device/host/HostDevice.h"
 #include "runtime/session/Inference.h"
 #include "runtime/session/Training.h"
 #include "runtime/transport/InProcessTransport.h"
@@ -60,8 +61,8 @@ struct ThreadedRun {
         options.threads = threads;
         options.leastSharedWork = {};
         options.seed = 1;
-        auto executor =
-            Executor::create(plan, plan.mesh.coordinatesOf(rank), library, transports[size_t(rank)].get(), options);
+        auto executor = Executor::create(plan, plan.mesh.coordinatesOf(rank), makeHostDevice(library),
+                                         transports[size_t(rank)].get(), options);
         ASSERT_TRUE(executor) << executor.status().message();
         session::Reporter silent;
         session::RankRun run(plan, rank, **executor, rank == 0 ? static_cast<session::Reporter &>(reporter) : silent);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/executor/Arena.h"
-
-#include "runtime/transport/HostMemory.h"
+#include "runtime/device/host/Arena.h"
 
 #include <cerrno>
 #include <cstring>
@@ -14,30 +12,17 @@ namespace dg {
 static constexpr uint64_t hugePageThresholdBytes = uint64_t(4) << 20;
 
 Arena::~Arena() {
-  if (start && isOwned)
+  if (start)
     munmap(start, size);
 }
 
 Arena::Arena(Arena &&other) noexcept
-    : start(std::exchange(other.start, nullptr)), size(std::exchange(other.size, 0)), isOwned(other.isOwned) {}
+    : start(std::exchange(other.start, nullptr)), size(std::exchange(other.size, 0)) {}
 
 Arena &Arena::operator=(Arena &&other) noexcept {
   std::swap(start, other.start);
   std::swap(size, other.size);
-  std::swap(isOwned, other.isOwned);
   return *this;
-}
-
-Result<Arena> Arena::over(HostMemory &memory, uint64_t bytes, std::vector<std::pair<uint64_t, uint64_t>> seenByOthers) {
-  if (bytes > memory.bytes())
-    return Status::error(ErrorKind::usage, "the arena needs {} bytes, but the memory that its host shares has {}",
-                         bytes, memory.bytes());
-  DG_RETURN_IF_ERROR(memory.shareOnly(std::move(seenByOthers)));
-  Arena arena;
-  arena.start = memory.data();
-  arena.size = bytes;
-  arena.isOwned = false;
-  return arena;
 }
 
 Result<Arena> Arena::map(uint64_t bytes) {

@@ -3,28 +3,13 @@
 // what it depends on is complete. Both exist with and without tracing, as separate code.
 #pragma once
 
+#include "runtime/device/Companion.h"
+#include "runtime/device/host/SharedSegment.h"
 #include "runtime/device/host/WorkerTeam.h"
-#include "runtime/executor/Communications.h"
-#include "runtime/executor/PreparedProgram.h"
 
 #include <atomic>
 
 namespace dg {
-
-/// What a step knows. Written by the calling thread before the nodes that read it are released.
-struct StepContext {
-  Communications &communications;
-  ProgressLine &progress;
-  StepTrace *trace = nullptr;
-  dg_scalars scalars{};
-  uint32_t microbatch = 0;
-};
-
-/// Advances a caller-only node: done, pending (`awaited` is then what it waits for) or failed. Calling thread only.
-Progress advanceCallerNode(const Node &node, uint32_t index, StepContext &step, Operation *&awaited);
-
-/// Runs one node to its end. False when a communication failed. Calling thread only.
-bool runNode(const Node &node, uint32_t index, StepContext &step);
 
 /// Runs number `index` of the segment in the plan's order. False when a communication failed.
 template <bool isTraced> bool runInOrder(const Segment &segment, uint32_t index, StepContext &step);

@@ -5,7 +5,7 @@
 //   last tile of all claimed: bit cleared ──last tile complete──▶ complete: successors' pending counted down
 //
 // The first claim in a block synchronises with the node's release, and its release with every dependency's completion.
-#include "runtime/executor/SegmentRunner.h"
+#include "runtime/device/host/SegmentRunner.h"
 
 #include "runtime/support/SpinWait.h"
 
@@ -16,6 +16,9 @@ namespace dg {
 
 static constexpr uint32_t spinsBeforeYield = 4000;
 
+/// What HostDevice has prepared of a segment that threads share.
+static SharedSegment &sharedOf(const Segment &segment) { return static_cast<SharedSegment &>(*segment.prepared); }
+
 static void setBit(std::vector<std::atomic<uint64_t>> &words, uint32_t bit) {
   words[bit / 64].fetch_or(uint64_t(1) << bit % 64, std::memory_order_release);
 }
@@ -25,7 +28,7 @@ static void clearBit(std::vector<std::atomic<uint64_t>> &words, uint32_t bit) {
 }
 
 template <bool isTraced> void SharedRunner<isTraced>::release(const Segment &segment, uint32_t node) {
-  SharedSegment &shared = *segment.shared;
+  SharedSegment &shared = sharedOf(segment);
   uint32_t bit = shared.position[node];
   if (segment.nodes[node].isCallerOnly()) {
     setBit(shared.forCaller, bit);
@@ -43,7 +46,7 @@ template <bool isTraced> void SharedRunner<isTraced>::release(const Segment &seg
 /// Releases what waited for this node only. Returns one successor of a single tile for the caller to run at once,
 /// without telling others.
 template <bool isTraced> uint32_t SharedRunner<isTraced>::complete(const Segment &segment, uint32_t node) {
-  SharedSegment &shared = *segment.shared;
+  SharedSegment &shared = sharedOf(segment);
   uint32_t next = none;
   for (uint32_t i = segment.successorsBegin[node]; i < segment.successorsBegin[node + 1]; ++i) {
     uint32_t successor = segment.successors[i];
@@ -83,7 +86,7 @@ uint32_t SharedRunner<isTraced>::claimTile(SharedSegment &shared, uint32_t node,
 /// Runs a claimed tile, then whatever tiles of the node are left, and what that completes.
 template <bool isTraced>
 void SharedRunner<isTraced>::runFrom(const Segment &segment, uint32_t index, uint32_t tile, uint32_t lane) {
-  SharedSegment &shared = *segment.shared;
+  SharedSegment &shared = sharedOf(segment);
   const Node &node = segment.nodes[index];
   NodeState &state = shared.states[index];
   uint64_t startNs = isTraced ? nowNs() : 0;
@@ -92,7 +95,7 @@ void SharedRunner<isTraced>::runFrom(const Segment &segment, uint32_t index, uin
     node.runTile(shared.index, step.scalars, tile);
     ++count;
     if (lane == 0)
-      step.communications.pollSome();
+      step.companion.pollSome();
   }
   if constexpr (isTraced)
     step.trace->record(lane, {startNs, nowNs(), node.task, step.microbatch, count});
@@ -107,9 +110,9 @@ template <bool isTraced> void SharedRunner<isTraced>::runChain(const Segment &se
   while (index != none) {
     const Node &node = segment.nodes[index];
     uint64_t startNs = isTraced ? nowNs() : 0;
-    node.runTile(segment.shared->index, step.scalars, 0);
+    node.runTile(sharedOf(segment).index, step.scalars, 0);
     if (lane == 0)
-      step.communications.pollSome();
+      step.companion.pollSome();
     if constexpr (isTraced)
       step.trace->record(lane, {startNs, nowNs(), node.task, step.microbatch, 1});
     index = complete(segment, index);
@@ -117,7 +120,7 @@ template <bool isTraced> void SharedRunner<isTraced>::runChain(const Segment &se
 }
 
 template <bool isTraced> bool SharedRunner<isTraced>::claim(const Segment &segment, uint32_t lane) {
-  SharedSegment &shared = *segment.shared;
+  SharedSegment &shared = sharedOf(segment);
   for (size_t word = 0; word < shared.numWords; ++word)
     for (uint64_t bits = shared.ready[word].load(std::memory_order_relaxed); bits != 0; bits &= bits - 1) {
       uint32_t index = shared.order[word * 64 + size_t(std::countr_zero(bits))];
@@ -125,7 +128,7 @@ template <bool isTraced> bool SharedRunner<isTraced>::claim(const Segment &segme
       if (tile == none)
         continue;
       if (lane == 0)
-        step.progress.task.store(segment.nodes[index].task + 1, std::memory_order_relaxed);
+        step.runningTask.store(segment.nodes[index].task + 1, std::memory_order_relaxed);
       runFrom(segment, index, tile, lane);
       return true;
     }
@@ -134,7 +137,7 @@ template <bool isTraced> bool SharedRunner<isTraced>::claim(const Segment &segme
 
 /// True when something was complete.
 template <bool isTraced> bool SharedRunner<isTraced>::advanceCallerNodes(const Segment &segment, Operation *&awaited) {
-  SharedSegment &shared = *segment.shared;
+  SharedSegment &shared = sharedOf(segment);
   bool advanced = false;
   for (size_t word = 0; word < shared.numWords; ++word)
     for (uint64_t bits = shared.forCaller[word].load(std::memory_order_acquire); bits != 0; bits &= bits - 1) {
@@ -142,11 +145,11 @@ template <bool isTraced> bool SharedRunner<isTraced>::advanceCallerNodes(const S
       uint32_t index = shared.order[bit];
       const Node &node = segment.nodes[index];
       Operation *waiting = nullptr;
-      Progress progress = advanceCallerNode(node, shared.index, step, waiting);
+      Progress progress = step.companion.advance(node, shared.index, step.microbatch, waiting);
       if (progress != Progress::done) {
         if (!awaited) {
           awaited = waiting;
-          step.progress.task.store(node.task + 1, std::memory_order_relaxed);
+          step.runningTask.store(node.task + 1, std::memory_order_relaxed);
         }
         continue;
       }
@@ -163,7 +166,7 @@ template <bool isTraced> bool SharedRunner<isTraced>::advanceCallerNodes(const S
 }
 
 template <bool isTraced> bool SharedRunner<isTraced>::run(const Segment &segment, uint32_t index) {
-  SharedSegment &shared = *segment.shared;
+  SharedSegment &shared = sharedOf(segment);
   shared.index = index;
   shared.remaining.store(uint32_t(segment.nodes.size()), std::memory_order_relaxed);
   for (uint32_t node = 0; node < segment.nodes.size(); ++node)
@@ -176,16 +179,16 @@ template <bool isTraced> bool SharedRunner<isTraced>::run(const Segment &segment
   while (shared.remaining.load(std::memory_order_acquire) != 0) {
     Operation *awaited = nullptr;
     bool advanced = advanceCallerNodes(segment, awaited);
-    step.communications.pollSome();
-    if (step.communications.hasFailed())
+    step.companion.pollSome();
+    if (step.companion.hasFailed())
       return false;
     if (claim(segment, 0) || advanced) {
       if (patience.spins != 0)
-        step.progress.waitingFor.store(0, std::memory_order_relaxed);
+        step.companion.endWait();
       patience = {};
       spins = 0;
     } else if (awaited) {
-      if (!step.communications.idle(*awaited, patience))
+      if (!step.companion.idle(*awaited, patience))
         return false;
     } else if (++spins < spinsBeforeYield) {
       pauseCore();
