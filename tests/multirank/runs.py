@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs compiled by dgc and run by dgrun as real processes: what the drivers of this folder share.
 
-The folder of the commands comes from DG_BIN, the checkout from DG_SOURCE; ctest sets both.
+The folder of the commands comes from DG_BIN, the checkout from DG_SOURCE; ctest sets both. DG_TEST_DGRUN: another dgrun, as one
+that is linked with the device that these drivers are to run on.
 """
 import functools
 import json
@@ -42,7 +43,8 @@ def seeded_random():
 
 
 def tool(name):
-    path = os.path.join(BIN, name)
+    path = os.environ.get("DG_TEST_DGRUN") if name == "dgrun" else None
+    path = path or os.path.join(BIN, name)
     if not os.access(path, os.X_OK):
         sys.exit(f"{path} is not a command: set DG_BIN to the build's bin folder")
     return path

@@ -4,6 +4,7 @@
 #include "tools/dgrun/Flags.h"
 #include "tools/dgrun/Prepare.h"
 #include "tools/dgrun/Probe.h"
+#include "tools/dgrun/RankDevice.h"
 #include "tools/dgrun/Where.h"
 
 #include <cstdio>
@@ -41,6 +42,7 @@ int main(int argc, char **argv) {
   if (!assignment)
     return endBeforeRanks(options, assignment.status());
   assignment->residentBytes = residentBytes;
+  assignment->device = dgrun::rankDevice();
   if (where->node == 0)
     for (const std::string &note : dgrun::notesOn(flags, *assignment))
       fmt::print(stderr, "dgrun: note: {}\n", note);
