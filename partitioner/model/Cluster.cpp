@@ -30,7 +30,8 @@ Cluster cpuPreset() {
 }
 
 /// A100 SXM 80 GB with NVLink 3 and one 200 Gb/s adapter a device: dense tensor-core rates and memory of the data
-/// sheet; efficiency, bandwidths and launch time calibrated on published training runs (README).
+/// sheet; efficiency, bandwidths and launch time calibrated on published training runs
+/// (docs/decisions/2026-11-16-prediction.md).
 Cluster a100Preset() {
   Device gpu{"a100-80gb",
              {{DType::f32, 19.5e12}, {DType::f64, 19.5e12}, {DType::bf16, 312e12}, {DType::f16, 312e12}},

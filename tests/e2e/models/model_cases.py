@@ -17,7 +17,7 @@ MESHES = ("data=2", "tensor=2", "pipe=2", "pipe=3", "data=2,pipe=2")
 class ModelCase:
     """One model as dgc takes it, with its batch, its data and its optimizer (the one that the model names).
 
-    wide_mlp has small batches: with larger ones PyTorch itself parts by 3e-3 in 100 steps (see the README).
+    wide_mlp has small batches: with larger ones PyTorch itself parts by 3e-3 in 100 steps (docs/decisions/2026-11-16-how-we-test.md).
     """
 
     name: str

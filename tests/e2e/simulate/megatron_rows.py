@@ -5,7 +5,7 @@
 usage: megatron_rows.py DGC
 Each row is a GPT with sequences of 2048 and a vocabulary of 51200, full recomputation, 16-bit; micro-batch sizes and schedules are those
 of the scripts that Megatron-LM published for the table. Flops are counted as the paper does. Proves: TFLOP/s per GPU within 7 % on every
-row, and the rows in the right order (Spearman's rank correlation at least 0.85), with the six constants that partitioner/README.md lists.
+row, and the rows in the right order (Spearman's rank correlation at least 0.85), with the six constants of docs/decisions/2026-11-16-prediction.md.
 """
 import json
 import subprocess
