@@ -16,8 +16,7 @@ Arena::~Arena() {
     munmap(start, size);
 }
 
-Arena::Arena(Arena &&other) noexcept
-    : start(std::exchange(other.start, nullptr)), size(std::exchange(other.size, 0)) {}
+Arena::Arena(Arena &&other) noexcept : start(std::exchange(other.start, nullptr)), size(std::exchange(other.size, 0)) {}
 
 Arena &Arena::operator=(Arena &&other) noexcept {
   std::swap(start, other.start);

@@ -15,7 +15,6 @@
 #include <optional>
 #include <sys/mman.h>
 #include <thread>
-#include <unistd.h>
 
 namespace dg::test {
 
@@ -57,14 +56,11 @@ public:
   Status reserve(uint64_t bytes, std::span<std::byte> mapped) override {
     require(mapped.empty(), "its memory is not the host's, but it was given some");
     size = std::max<uint64_t>(bytes, 1);
-    int file = memfd_create("dg-shy", MFD_CLOEXEC);
-    if (file < 0 || ftruncate(file, off_t(size)) != 0)
+    // A shared mapping of old size 0 is mapped a second time. No file has these bytes: limits on files do not count.
+    void *shut = mmap(nullptr, size, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *open = shut == MAP_FAILED ? shut : mremap(shut, 0, size, MREMAP_MAYMOVE);
+    if (open == MAP_FAILED || mprotect(open, size, PROT_READ | PROT_WRITE) != 0)
       return Status::error(ErrorKind::runFailed, "no memory for the shy device: {}", std::strerror(errno));
-    void *open = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    void *shut = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    close(file);
-    if (open == MAP_FAILED || shut == MAP_FAILED)
-      return Status::error(ErrorKind::runFailed, "no addresses for the shy device: {}", std::strerror(errno));
     real = static_cast<std::byte *>(open);
     base = static_cast<std::byte *>(shut);
     return Status::ok();
