@@ -15,6 +15,8 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 
+#include <shared_mutex>
+
 LLD_HAS_DRIVER(elf)
 
 using namespace mlir;
@@ -22,6 +24,9 @@ using namespace mlir;
 namespace dg::codegen {
 
 static constexpr const char *triple = "x86_64-unknown-linux-gnu";
+
+/// Shared by those who use LLVM, held alone by a link.
+static std::shared_mutex llvmUse;
 
 static std::unique_ptr<llvm::TargetMachine> machineOf(const Target &target) {
   static const bool initialized = [] {
@@ -34,19 +39,15 @@ static std::unique_ptr<llvm::TargetMachine> machineOf(const Target &target) {
   (void)initialized;
   std::string error;
   const llvm::Target *known = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!known) {
-    llvm::errs() << "error: this LLVM cannot generate code for " << triple << ": " << error << '\n';
-    return nullptr;
-  }
+  assert(known && "the target was registered above");
   return std::unique_ptr<llvm::TargetMachine>(
       known->createTargetMachine(triple, target.cpu, target.features, llvm::TargetOptions(), llvm::Reloc::PIC_,
                                  std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
-LogicalResult optimize(llvm::Module &module, const Target &target) {
+void optimize(llvm::Module &module, const Target &target) {
+  std::shared_lock lock(llvmUse);
   auto machine = machineOf(target);
-  if (!machine)
-    return failure();
   module.setTargetTriple(triple);
   module.setDataLayout(machine->createDataLayout());
   for (llvm::Function &function : module) {
@@ -72,13 +73,11 @@ LogicalResult optimize(llvm::Module &module, const Target &target) {
   passes.registerLoopAnalyses(loops);
   passes.crossRegisterProxies(loops, functions, components, modules);
   passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
-  return success();
 }
 
 FailureOr<std::string> generate(llvm::Module &module, const Target &target, CodeForm form) {
+  std::shared_lock lock(llvmUse);
   auto machine = machineOf(target);
-  if (!machine)
-    return failure();
   llvm::SmallString<0> bytes;
   llvm::raw_svector_ostream os(bytes);
   llvm::legacy::PassManager passes;
@@ -115,7 +114,11 @@ FailureOr<std::string> linkShared(llvm::StringRef object, std::string &error) {
   llvm::raw_string_ostream stream(messages);
   const char *arguments[] = {"ld.lld", "-shared", "--build-id=none", "-z",         "now", "-z",
                              "relro",  "-o",      output.c_str(),    input.c_str()};
-  lld::Result result = lld::lldMain(arguments, stream, stream, {{lld::Gnu, &lld::elf::link}});
+  lld::Result result;
+  {
+    std::lock_guard lock(llvmUse);
+    result = lld::lldMain(arguments, stream, stream, {{lld::Gnu, &lld::elf::link}});
+  }
   if (result.retCode != 0) {
     error = stream.str();
     return failure();

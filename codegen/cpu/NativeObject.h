@@ -17,14 +17,16 @@ namespace dg::codegen {
 
 enum class CodeForm { object, assembly };
 
+// Any thread may call these. lld keeps its state in globals, and resets those of LLVM's options: a link runs alone.
+
 /// Runs LLVM's -O3 pipeline for the target.
-mlir::LogicalResult optimize(llvm::Module &module, const Target &target);
+void optimize(llvm::Module &module, const Target &target);
 
 /// Machine code as an object file's bytes or as text.
 mlir::FailureOr<std::string> generate(llvm::Module &module, const Target &target, CodeForm form);
 
 /// Links one object file into a shared object, in process. Files it needs stand in a folder of its own in the temporary
-/// directory and are gone when it returns. Not for use by several threads at once (lld keeps its state in globals).
+/// directory and are gone when it returns.
 mlir::FailureOr<std::string> linkShared(llvm::StringRef object, std::string &error);
 
 } // namespace dg::codegen

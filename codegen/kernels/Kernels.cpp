@@ -191,8 +191,8 @@ LogicalResult KernelModule::emitLinalg(llvm::raw_ostream &os) {
 static std::unique_ptr<llvm::Module> lower(ModuleOp module, llvm::LLVMContext &llvmContext, const Target &target) {
   OwningOpRef<ModuleOp> copy = module.clone();
   std::unique_ptr<llvm::Module> llvmModule = lowerToLlvm(*copy, llvmContext);
-  if (!llvmModule || failed(optimize(*llvmModule, target)))
-    return nullptr;
+  if (llvmModule)
+    optimize(*llvmModule, target);
   return llvmModule;
 }
 
