@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/Compile.h"
 
+#include "compiler/Diagnostics.h"
 #include "compiler/JobPlan.h"
 #include "compiler/LoadModel.h"
-#include "compiler/Planning.h"
-#include "compiler/Report.h"
+#include "compiler/PlanReport.h"
 #include "compiler/Weights.h"
 #include "ir/build/Families.h"
 #include "ir/ops/structure/GraphOps.h"
@@ -13,78 +13,15 @@
 #include "passes/partition/Mesh.h"
 #include "passes/shape/InferenceGraph.h"
 #include "passes/train/OptimizerSpec.h"
-#include "runtime/package/Package.h"
-#include "runtime/support/FileWriting.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/SourceMgr.h"
-
-#include <deque>
 
 namespace dg::compiler {
 
 namespace {
-
-/// Passes text on with lines cut short: a diagnostic quotes the line it points to, and a file may be one line of
-/// megabytes.
-class ClippedStream : public llvm::raw_ostream {
-public:
-  explicit ClippedStream(llvm::raw_ostream &to) : llvm::raw_ostream(/*unbuffered=*/true), to(to) {}
-
-private:
-  static constexpr size_t maxColumns = 500;
-  void write_impl(const char *text, size_t size) override {
-    for (char c : llvm::StringRef(text, size)) {
-      column = c == '\n' ? 0 : column + 1;
-      if (column <= maxColumns)
-        to << c;
-      else if (column == maxColumns + 1)
-        to << "…";
-    }
-    passed += size;
-  }
-  uint64_t current_pos() const override { return passed; }
-  llvm::raw_ostream &to;
-  size_t column = 0;
-  uint64_t passed = 0;
-};
-
-/// Diagnostics of a model whose file has no lines: `model.onnx: error: node 'conv1' (Conv, ai.onnx version 11): …`.
-class NodeDiagnostics : public mlir::ScopedDiagnosticHandler {
-public:
-  NodeDiagnostics(mlir::MLIRContext &context, std::string file, llvm::raw_ostream &to)
-      : ScopedDiagnosticHandler(&context) {
-    setHandler([file = std::move(file), &to](mlir::Diagnostic &message) {
-      to << file << ": " << (message.getSeverity() == mlir::DiagnosticSeverity::Error ? "error: " : "note: ");
-      if (auto name = message.getLocation()->findInstanceOf<mlir::NameLoc>())
-        to << name.getName().getValue() << ": ";
-      to << message << "\n";
-    });
-  }
-};
-
-/// Asked before the long work, not after it.
-Status checkOutput(const std::string &path) {
-  llvm::StringRef folder = llvm::sys::path::parent_path(path);
-  if (folder.empty())
-    folder = ".";
-  if (llvm::sys::fs::is_directory(path))
-    return Status::error(ErrorKind::usage, "-o {}: is a folder, expected the name of a file, as {}/job.dgx", path,
-                         path);
-  if (llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path))
-    return Status::error(ErrorKind::usage, "-o {}: is a device, pipe or socket, expected the name of a file", path);
-  if (!llvm::sys::fs::is_directory(folder))
-    return Status::error(ErrorKind::usage, "-o {}: there is no folder {}: make it, or choose another", path,
-                         folder.str());
-  if (auto error = llvm::sys::fs::access(folder, llvm::sys::fs::AccessMode::Write))
-    return Status::error(ErrorKind::usage, "-o {}: nothing can be written to {} ({}): choose another folder", path,
-                         folder.str(), error.message());
-  return Status::ok();
-}
 
 /// The name of code that is printed for one processor, else null.
 const char *nameOfCode(Emit emit) {
@@ -164,8 +101,10 @@ struct Source {
   std::shared_ptr<const void> storage; ///< of the weights
 };
 
-/// Reads a text, bytecode, an ONNX file or makes a family. Returns 0 or an exit code, after a message on stderr.
-int readSource(const Request &request, const BatchPlan &batch, mlir::MLIRContext &context, Source &source) {
+/// Reads a text, bytecode, an ONNX file or makes a family.
+Result<Source> readSource(const Request &request, const BatchPlan &batch, mlir::MLIRContext &context,
+                          Messages &messages) {
+  Source source;
   if (isOnnx(request.model)) {
     ir::OnnxOptions onnx;
     onnx.bindings = request.bindings;
@@ -174,42 +113,44 @@ int readSource(const Request &request, const BatchPlan &batch, mlir::MLIRContext
         request.purpose == Purpose::train || (request.purpose == Purpose::automatic && !request.loss.empty());
     if (onnx.batch > 0)
       onnx.bindings["batch"] = onnx.batch;
-    mlir::FailureOr<ir::OnnxModel> imported = loadOnnx(request.model, context, onnx, request.constants);
-    if (failed(imported))
-      return exitBadInput;
+    Result<ir::OnnxModel> imported = loadOnnx(request.model, context, onnx, request.constants, messages);
+    if (!imported)
+      return imported.status();
     source.module = std::move(imported->module);
     source.weights.add(imported->weights);
     source.storage = imported->storage;
-    return 0;
+    return std::move(source);
   }
   if (!request.bindings.empty()) {
     const auto &[name, size] = *request.bindings.begin();
-    return report(Status::error(ErrorKind::usage, "--bind {}={}: {} has no dimension of that name, expected batch=SIZE",
-                                name, size, request.model));
+    return Status::error(ErrorKind::usage, "--bind {}={}: {} has no dimension of that name, expected batch=SIZE", name,
+                         size, request.model);
   }
   if (!request.constants.empty())
-    return report(Status::error(ErrorKind::usage, "--const {}: {} is no ONNX model: write a dg.constant or dg.literal",
-                                request.constants.begin()->first, request.model));
-  const bool isFamily = ir::isFamilySpec(request.model);
-  source.module = isFamily ? loadFamily(request.model, context) : loadModel(request.model, context);
-  if (!source.module)
-    return isFamily ? exitUsage : exitBadInput;
-  return 0;
+    return Status::error(ErrorKind::usage, "--const {}: {} is no ONNX model: write a dg.constant or dg.literal",
+                         request.constants.begin()->first, request.model);
+  Result<mlir::OwningOpRef<mlir::ModuleOp>> module = ir::isFamilySpec(request.model)
+                                                         ? loadFamily(request.model, context, messages)
+                                                         : loadModel(request.model, context, messages);
+  if (!module)
+    return module.status();
+  source.module = std::move(*module);
+  return std::move(source);
 }
 
-/// Finds what to build and with which optimizer, and gives the parameters what --weights has for them. Returns 0 or an
-/// exit code, after a message on stderr.
-int chooseStep(Source &source, const Request &request, StepSource &step) {
+/// Finds what to build and with which optimizer, and gives the parameters what --weights has for them.
+Result<StepSource> chooseStep(Source &source, const Request &request, Messages &messages) {
+  StepSource step;
   mlir::ModuleOp module = *source.module;
   mlir::FailureOr<bool> isTraining = chooseProgram(module, request.purpose, request.loss);
   if (failed(isTraining))
-    return exitBadInput;
+    return diagnosed();
   step.isTraining = *isTraining;
-  if (Status status = request.weights.empty() ? Status::ok() : source.weights.open(request.weights); !status)
-    return report(status);
+  if (!request.weights.empty())
+    DG_RETURN_IF_ERROR(source.weights.open(request.weights));
   for (auto graph : module.getOps<ir::GraphOp>())
-    if (failed(source.weights.bind(graph)))
-      return exitBadInput;
+    if (failed(source.weights.bind(graph, messages)))
+      return diagnosed();
   // "examples/lenet.mlir" and the family "lenet" are the same model to a checkpoint.
   step.model.name = llvm::sys::path::stem(request.model).split(':').first.str();
   step.model.source = llvm::sys::path::filename(request.model).str();
@@ -219,18 +160,18 @@ int chooseStep(Source &source, const Request &request, StepSource &step) {
   if (isOwn)
     step.optimizer = own.str();
   if (!step.isTraining || step.optimizer.empty())
-    return 0;
+    return step;
   Result<passes::OptimizerSpec> spec = passes::parseOptimizer(step.optimizer);
   if (!spec && isOwn)
-    return module.emitError() << "names dg.optimizer, " << spec.status().message(), exitBadInput;
+    return module.emitError() << "names dg.optimizer, " << spec.status().message(), diagnosed();
   if (!spec)
-    return report(spec.status());
+    return spec.status();
   step.model.optimizer = step.optimizer;
   step.model.learningRate = spec->lr;
-  return 0;
+  return step;
 }
 
-/// The options with the batch of a training whose inputs all have the same fixed number of rows, which is that of one
+/// The request with the batch of a training whose inputs all have the same fixed number of rows, which is that of one
 /// micro-batch. A search needs --batch: it chooses the rows.
 Request withFixedBatch(mlir::ModuleOp module, const StepSource &step, const Request &given) {
   Request request = given;
@@ -262,22 +203,8 @@ Status completePlan(JobPlan &job) {
   return Status::ok();
 }
 
-/// Writes text to stdout or, where a path is given, to a file.
-Status writeText(const std::string &path, llvm::StringRef text) {
-  if (!path.empty())
-    return writeFile(path, text);
-  llvm::raw_fd_ostream &to = llvm::outs();
-  to << text;
-  to.flush();
-  std::error_code error = to.error();
-  to.clear_error(); // else the stream ends the process
-  if (error)
-    return Status::error(ErrorKind::runFailed, "standard output cannot be written: {}", error.message());
-  return Status::ok();
-}
-
 /// What --emit asks for.
-Status emit(const Request &request, JobPlan &job) {
+Result<std::string> emit(const Request &request, JobPlan &job) {
   std::string text;
   llvm::raw_string_ostream to(text);
   if (request.emit == Emit::dg) {
@@ -292,107 +219,105 @@ Status emit(const Request &request, JobPlan &job) {
                                               : kernels.emitAsm(to)))
         return Status::error(ErrorKind::runFailed, "code of program {} cannot be printed", program);
   }
-  return writeText(request.output, text);
+  return text;
 }
 
-/// What --explain asks for, if it was given.
-std::string explain(const Request &request, const PlannedStep &planned) {
-  return request.explain == Form::json   ? explanationJson(planned)
-         : request.explain == Form::text ? explanationText(planned)
-                                         : "";
-}
-
-/// Objects, plan, initial values and what dgviz shows of them, as JOB.dgx.
-Status writeJob(const Request &request, const std::string &modelBytes, const Weights &weights,
-                llvm::ArrayRef<codegen::Target> targets, JobPlan &job) {
-  std::vector<package::PackageEntry> entries;
-  std::deque<std::string> texts; // what the entries borrow
-  auto add = [&](std::string name, std::string text) {
-    entries.push_back(package::PackageEntry::ofText(std::move(name), texts.emplace_back(std::move(text))));
-  };
-  add("plan.json", plan::toJson(job.plan));
-  add("model.mlirbc", modelBytes);
-  add("cluster.json", partitioner::toJson(job.cluster));
+/// Objects, plan, initial values and what dgviz shows of them.
+Result<std::vector<PackageFile>> pack(const Request &request, std::string modelBytes, const Weights &weights,
+                                      llvm::ArrayRef<codegen::Target> targets, JobPlan &job) {
+  std::vector<PackageFile> files = {{"plan.json", plan::toJson(job.plan)},
+                                    {"model.mlirbc", std::move(modelBytes)},
+                                    {"cluster.json", partitioner::toJson(job.cluster)}};
   if (job.planned)
-    add("explain.json", explanationJson(*job.planned));
+    files.push_back({"explain.json", explanationOf(*job.planned, Form::json)});
   if (request.savePhases)
-    add("phases.json", job.phases.toJson());
+    files.push_back({"phases.json", job.phases.toJson()});
   for (auto &[program, target, kernels] : job.kernels->objects()) {
     mlir::FailureOr<std::string> object = kernels.emitObject();
     if (failed(object))
       return Status::error(ErrorKind::runFailed, "code of program {} cannot be generated", program);
-    add(program + "." + target.cpu + ".so", std::move(*object));
+    files.push_back({program + "." + target.cpu + ".so", std::move(*object)});
   }
   for (const codegen::Target &target : targets)
-    add("target." + target.cpu + ".txt", llvm::join(target.requiredFeatures(), ","));
+    files.push_back({"target." + target.cpu + ".txt", llvm::join(target.requiredFeatures(), ",")});
   Result<std::string> initial = weights.pack(job.literals);
   if (!initial)
     return initial.status();
   if (!initial->empty())
-    add("init.safetensors", std::move(*initial));
-  return package::writePackage(request.output, entries);
+    files.push_back({"init.safetensors", std::move(*initial)});
+  return files;
 }
 
-} // namespace
-
-int compile(const Request &request) {
+Result<Output> run(const Request &request, Messages &messages) {
   Result<plan::Mesh> mesh = passes::parseMesh(request.mesh);
   if (!mesh)
-    return report(mesh.status());
+    return mesh.status();
   Result<BatchPlan> batch = planBatch(request, *mesh);
   if (!batch)
-    return report(batch.status());
+    return batch.status();
   Result<std::vector<codegen::Target>> targets = readTargets(request);
   if (!targets)
-    return report(targets.status());
-  if (Status status = request.output.empty() ? Status::ok() : checkOutput(request.output); !status)
-    return report(status);
+    return targets.status();
 
   mlir::DialectRegistry registry;
   registry.insert<ir::DGDialect>();
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false); // a message names the line; the whole graph would bury it
-  ClippedStream messages(llvm::errs());
-  llvm::SourceMgr sources;
-  mlir::SourceMgrDiagnosticHandler diagnostics(sources, &context, messages);
-  std::optional<NodeDiagnostics> nodeDiagnostics;
-  if (isOnnx(request.model))
-    nodeDiagnostics.emplace(context, request.model, messages);
-  Source source;
-  if (int code = readSource(request, *batch, context, source); code != 0)
-    return code;
+  Diagnostics diagnostics(context, isOnnx(request.model) ? request.model : "", messages);
+  Result<Source> source = readSource(request, *batch, context, messages);
+  if (!source)
+    return source.status();
+  mlir::ModuleOp module = *source->module;
   std::string modelBytes;
   llvm::raw_string_ostream modelStream(modelBytes);
-  if (failed(mlir::writeBytecodeToFile(*source.module, modelStream)))
-    return report(Status::error(ErrorKind::runFailed, "{} cannot be written as bytecode", request.model));
-  StepSource step;
-  step.targets = *targets;
-  if (int code = chooseStep(source, request, step); code != 0)
-    return code;
+  if (failed(mlir::writeBytecodeToFile(module, modelStream)))
+    return Status::error(ErrorKind::runFailed, "{} cannot be written as bytecode", request.model);
+  Result<StepSource> step = chooseStep(*source, request, messages);
+  if (!step)
+    return step.status();
+  step->targets = *targets;
 
+  Output output;
   if (request.emit == Emit::nothing) {
-    Result<PlannedStep> planned = planStep(*source.module, request, step.optimizer, step.isTraining);
+    Result<PlannedStep> planned = planStep(module, request, step->optimizer, step->isTraining);
     if (!planned)
-      return report(planned.status());
-    std::string text = request.simulate == Form::json   ? simulationJson(*planned)
-                       : request.simulate == Form::text ? simulationText(*planned)
-                                                        : "";
-    Status status = writeText("", text + explain(request, *planned));
-    return status ? 0 : report(status);
+      return planned.status();
+    output.text = simulationOf(*planned, request.simulate) + explanationOf(*planned, request.explain);
+    return output;
   }
-  Messages notes;
-  Result<JobPlan> job = planJob(*source.module, withFixedBatch(*source.module, step, request), step, notes);
-  for (const Message &note : notes)
-    llvm::errs() << "dgc: note: " << note.text << "\n";
+  Result<JobPlan> job = planJob(module, withFixedBatch(module, *step, request), *step, messages);
   if (!job)
-    return report(job.status());
-  if (Status status = request.emit == Emit::dg ? Status::ok() : completePlan(*job); !status)
-    return report(status);
-  Status status = request.emit == Emit::package ? writeJob(request, modelBytes, source.weights, *targets, *job)
-                                                : emit(request, *job);
-  if (status && request.explain != Form::none)
-    status = writeText("", explain(request, *job->planned));
-  return status ? 0 : report(status);
+    return job.status();
+  if (request.emit != Emit::dg)
+    DG_RETURN_IF_ERROR(completePlan(*job));
+  if (request.emit != Emit::package) {
+    Result<std::string> text = emit(request, *job);
+    if (!text)
+      return text.status();
+    output.text = std::move(*text);
+    return output;
+  }
+  Result<std::vector<PackageFile>> files = pack(request, std::move(modelBytes), source->weights, *targets, *job);
+  if (!files)
+    return files.status();
+  output.package = std::move(*files);
+  if (job->planned)
+    output.text = explanationOf(*job->planned, request.explain);
+  return output;
+}
+
+} // namespace
+
+Result<Output> compile(const Request &request, MessageSink sink) {
+  Messages messages(std::move(sink));
+  Result<Output> output = run(request, messages);
+  if (output)
+    output->messages = messages.all();
+  else if (output.status().message().empty())
+    return Status::error(output.status().kind(), "{}", messages.errors());
+  else
+    messages.add(Message::Kind::error, output.status().message());
+  return output;
 }
 
 } // namespace dg::compiler

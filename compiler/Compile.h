@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One compilation, phase by phase: what dgc does once its flags are read.
+// The compiler as one function: a request in, a package or a report out. Nothing is written to a file, to stdout or to
+// stderr, and nothing outlives a call: what dgc, Python and a search over many compilations share.
 #pragma once
 
+#include "compiler/Messages.h"
 #include "partitioner/search/StageSearch.h"
 #include "runtime/plan/Plan.h"
 
@@ -38,11 +40,10 @@ enum class Form { none, text, json };
 
 /// All that a compilation depends on, with the defaults of dgc's flags. Texts are in the notation of these flags.
 struct Request {
-  std::string model;  ///< path of .mlir, .mlirbc or .onnx, or a family
-  std::string output; ///< JOB.dgx, or the file of `emit`; empty: `emit` prints to stdout
+  std::string model; ///< path of .mlir, .mlirbc or .onnx, or a family
   Emit emit = Emit::package;
-  Form simulate = Form::none; ///< print a prediction; with Emit::nothing only
-  Form explain = Form::none;  ///< print why the plan is as it is
+  Form simulate = Form::none; ///< a prediction; with Emit::nothing only
+  Form explain = Form::none;  ///< why the plan is as it is; with Emit::nothing or Emit::package
   bool savePhases = false;    ///< the graph after each pass goes into the package, as phases.json
 
   Purpose purpose = Purpose::automatic;
@@ -75,8 +76,21 @@ struct Request {
   partitioner::Recompute recompute = partitioner::Recompute::automatic; ///< of a simulation
 };
 
-/// Compiles and writes the package, or prints what `emit`, `simulate` and `explain` ask for. Returns the exit code;
-/// messages are on stderr.
-int compile(const Request &request);
+/// One file of the package.
+struct PackageFile {
+  std::string name, bytes;
+};
+
+struct Output {
+  std::vector<PackageFile> package; ///< of Emit::package: what package::writePackage takes
+  std::string text;                 ///< of any other Emit; then the reports that were asked for
+  std::vector<Message> messages;    ///< notes and warnings
+};
+
+/// Compiles. A failure's message holds all that was said of it, diagnostics included; its kind is usage for a request
+/// that cannot be met and badInput for a file that is not right. `sink` also gets every message as it is said, of
+/// failures too. Any thread, several at once. Two things end the process nevertheless: LLVM's own fatal errors, for
+/// which dgc installs a handler, and memory that runs out.
+Result<Output> compile(const Request &request, MessageSink sink = nullptr);
 
 } // namespace dg::compiler

@@ -224,7 +224,7 @@ Result<JobPlan> searchJob(mlir::ModuleOp module, const Request &given, const Ste
     const partitioner::SearchedPlan &best = planned->search.best;
     last = fmt::format("{} was estimated at {:.0f} bytes on each device, but stage {} needs {}, {} more than {}",
                        partitioner::describe(best), best.stages.peakBytes, stage, bytes, bytes - limit, limit);
-    messages.push_back({Message::Kind::note, last + ": searching again"});
+    messages.add(Message::Kind::note, last + ": searching again");
     request.memoryBytes =
         std::max<uint64_t>(1, uint64_t(double(limit) * std::min(0.99, best.stages.peakBytes / double(bytes))));
   }

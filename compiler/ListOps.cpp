@@ -6,11 +6,13 @@
 
 namespace dg::compiler {
 
-int listOps() {
+std::string listOps() {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<ir::DGDialect>();
-  codegen::printOps(context, llvm::outs());
-  return 0;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  codegen::printOps(context, stream);
+  return stream.str();
 }
 
 } // namespace dg::compiler

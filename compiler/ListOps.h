@@ -2,9 +2,11 @@
 // dgc --list-ops.
 #pragma once
 
+#include <string>
+
 namespace dg::compiler {
 
-/// Prints the table of all ops to stdout; the answer is the exit code.
-int listOps();
+/// The table of all ops as text. Any thread.
+std::string listOps();
 
 } // namespace dg::compiler

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What --simulate and --explain print. Units are in the names; the JSON keys are listed in compiler/README.md.
-#include "compiler/Planning.h"
+// Units are in the names; the JSON keys are listed in compiler/README.md.
+#include "compiler/PlanReport.h"
 
 #include <nlohmann/json.hpp>
 
@@ -44,7 +44,7 @@ Json searchJson(const SearchResult &search) {
   return json;
 }
 
-Json simulation(const PlannedStep &planned) {
+Json simulationJson(const PlannedStep &planned) {
   const Prediction &predicted = planned.prediction;
   Json json;
   json["model"] = planned.model.name;
@@ -68,10 +68,6 @@ Json simulation(const PlannedStep &planned) {
   json["search"] = searchJson(planned.search);
   return json;
 }
-
-} // namespace
-
-std::string simulationJson(const PlannedStep &planned) { return simulation(planned).dump(2) + "\n"; }
 
 std::string simulationText(const PlannedStep &planned) {
   const Prediction &predicted = planned.prediction;
@@ -105,8 +101,7 @@ std::string simulationText(const PlannedStep &planned) {
   return text;
 }
 
-std::string explanationText(const PlannedStep &planned) {
-  Explanation why = explain(planned.model, CostModel(planned.cluster), planned.search.best, planned.prediction);
+std::string explanationText(const PlannedStep &planned, const Explanation &why) {
   const SearchResult &search = planned.search;
   std::string text =
       fmt::format("{}: {:.1f} us a step, no plan is faster than {:.1f} us (gap {:.2f} %)\nbound by {}\n\n",
@@ -140,8 +135,7 @@ std::string explanationText(const PlannedStep &planned) {
   return text;
 }
 
-std::string explanationJson(const PlannedStep &planned) {
-  Explanation why = explain(planned.model, CostModel(planned.cluster), planned.search.best, planned.prediction);
+Json explanationJson(const PlannedStep &planned, const Explanation &why) {
   Json json;
   json["plan"] = configurationJson(planned.search.best);
   json["step_us"] = planned.search.best.stages.stepUs;
@@ -178,7 +172,22 @@ std::string explanationJson(const PlannedStep &planned) {
     json["precision"] = Json::array();
   for (const PrecisionReason &reason : planned.precision)
     json["precision"].push_back({{"name", reason.name}, {"op", reason.op}, {"type", reason.type}, {"why", reason.why}});
-  return json.dump(2) + "\n";
+  return json;
+}
+
+} // namespace
+
+std::string simulationOf(const PlannedStep &planned, Form form) {
+  return form == Form::none   ? ""
+         : form == Form::text ? simulationText(planned)
+                              : simulationJson(planned).dump(2) + "\n";
+}
+
+std::string explanationOf(const PlannedStep &planned, Form form) {
+  if (form == Form::none)
+    return "";
+  Explanation why = explain(planned.model, CostModel(planned.cluster), planned.search.best, planned.prediction);
+  return form == Form::text ? explanationText(planned, why) : explanationJson(planned, why).dump(2) + "\n";
 }
 
 } // namespace dg::compiler

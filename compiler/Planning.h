@@ -43,12 +43,4 @@ void describeStep(const Request &request, const std::string &optimizer, bool isT
 /// The cluster that --cluster names, or this host with --ranks (or the mesh's) ranks.
 Result<partitioner::Cluster> chooseCluster(const Request &request, int64_t numRanks);
 
-/// What --simulate prints, as text or JSON.
-std::string simulationText(const PlannedStep &planned);
-std::string simulationJson(const PlannedStep &planned);
-
-/// What --explain prints, as text or JSON.
-std::string explanationText(const PlannedStep &planned);
-std::string explanationJson(const PlannedStep &planned);
-
 } // namespace dg::compiler

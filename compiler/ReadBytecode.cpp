@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/ReadBytecode.h"
 
+#include "compiler/Diagnostics.h"
 #include "ir/dialect/TextGuard.h"
 
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <csignal>
 #include <cstring>
@@ -54,8 +54,12 @@ mlir::OwningOpRef<mlir::ModuleOp> parse(std::unique_ptr<llvm::MemoryBuffer> buff
   rlimit most = {maxBytes, maxBytes};
   setrlimit(RLIMIT_AS, &most);
 #endif
-  dup2(messages, STDERR_FILENO);
+  dup2(messages, STDERR_FILENO); // what LLVM says when it gives up
   alarm(maxSeconds);
+  Messages said([&](const Message &message) {
+    llvm::raw_fd_ostream(messages, /*shouldClose=*/false, /*unbuffered=*/true) << message.text << "\n";
+  });
+  Diagnostics diagnostics(context, "", said);
   auto module = parse(llvm::MemoryBuffer::getMemBuffer(bytes, /*RequiresNullTerminator=*/false), context);
   if (!module)
     _exit(1);
@@ -64,43 +68,63 @@ mlir::OwningOpRef<mlir::ModuleOp> parse(std::unique_ptr<llvm::MemoryBuffer> buff
   os.flush();
   _exit(os.has_error() ? 1 : 0);
 }
-} // namespace
+/// How a child ended.
+struct Ending {
+  bool hasStarted = true;
+  int status = 0;    ///< of waitpid, or errno
+  bool hung = false; ///< stopped by its deadline without having worked
 
-mlir::OwningOpRef<mlir::ModuleOp> readBytecode(llvm::MemoryBufferRef bytes, mlir::MLIRContext &context) {
-  SharedFile text, messages;
+  bool isGood() const { return hasStarted && WIFEXITED(status) && WEXITSTATUS(status) == 0; }
+};
+
+Ending runChild(llvm::MemoryBufferRef bytes, mlir::MLIRContext &context, int text, int messages) {
   pid_t child = fork();
   if (child == 0)
-    readInChild(bytes, context, text.fd, messages.fd);
-  int status = 0;
-  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    readInChild(bytes, context, text, messages);
+  if (child < 0)
+    return {false, errno, false};
+  Ending ending;
+  rusage used = {};
+  while (wait4(child, &ending.status, 0, &used) < 0 && errno == EINTR) {
   }
-  if (child < 0) {
-    llvm::errs() << bytes.getBufferIdentifier() << ": error: no process could be started to read bytecode ("
-                 << std::strerror(errno) << "): end other programs, or give the model as text\n";
-    return nullptr;
-  }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-    std::unique_ptr<llvm::MemoryBuffer> model = text.read(bytes.getBufferIdentifier());
+  ending.hung = WIFSIGNALED(ending.status) && WTERMSIG(ending.status) == SIGALRM &&
+                used.ru_utime.tv_sec + used.ru_stime.tv_sec < maxSeconds / 10;
+  return ending;
+}
+} // namespace
+
+Result<mlir::OwningOpRef<mlir::ModuleOp>> readBytecode(llvm::MemoryBufferRef bytes, mlir::MLIRContext &context,
+                                                       Messages &messages) {
+  const std::string name = bytes.getBufferIdentifier().str();
+  SharedFile text, said;
+  Ending ending = runChild(bytes, context, text.fd, said.fd);
+  if (ending.hung)
+    ending = runChild(bytes, context, text.fd, said.fd);
+  if (!ending.hasStarted)
+    return messages.fail(fmt::format("{}: error: no process could be started to read bytecode ({}): end other "
+                                     "programs, or give the model as text",
+                                     name, std::strerror(ending.status)));
+  if (ending.isGood()) {
+    std::unique_ptr<llvm::MemoryBuffer> model = text.read(name);
     // The verifiers of ops rest on what the guard lets through.
-    if (auto fault = ir::findTextFault(model->getBuffer())) {
-      llvm::errs() << bytes.getBufferIdentifier() << ": error: " << fault->message << "\n";
-      return nullptr;
-    }
-    return parse(std::move(model), context);
+    if (auto fault = ir::findTextFault(model->getBuffer()))
+      return messages.fail(fmt::format("{}: error: {}", name, fault->message));
+    auto module = parse(std::move(model), context);
+    if (!module)
+      return diagnosed();
+    return std::move(module);
   }
-  std::unique_ptr<llvm::MemoryBuffer> said = messages.read("");
+  std::unique_ptr<llvm::MemoryBuffer> heard = said.read("");
   // What MLIR says of the bytes themselves has no line; all else is about an op, and names the author's.
-  auto [before, reason] = said->getBuffer().split(":0:0: error: ");
-  if (WIFEXITED(status) && reason.empty() && before.contains("error:")) {
-    llvm::errs() << before;
-    return nullptr;
-  }
-  llvm::errs() << bytes.getBufferIdentifier() << ": error: found damaged bytecode, at which MLIR's reader stops ("
-               << (WIFSIGNALED(status) ? strsignal(WTERMSIG(status))
-                   : reason.empty()    ? "it gave up"
-                                       : reason.split('\n').first)
-               << "), expected a model as dg-opt --emit-bytecode writes it: write the file again\n";
-  return nullptr;
+  auto [before, reason] = heard->getBuffer().split(":0:0: error: ");
+  if (WIFEXITED(ending.status) && reason.empty() && before.contains("error:"))
+    return messages.fail(before.rtrim('\n').str());
+  return messages.fail(fmt::format("{}: error: found damaged bytecode, at which MLIR's reader stops ({}), expected a "
+                                   "model as dg-opt --emit-bytecode writes it: write the file again",
+                                   name,
+                                   WIFSIGNALED(ending.status) ? strsignal(WTERMSIG(ending.status))
+                                   : reason.empty()           ? "it gave up"
+                                                              : reason.split('\n').first.str()));
 }
 
 } // namespace dg::compiler

@@ -80,7 +80,7 @@ LogicalResult Weights::take(ir::ParameterOp parameter, const package::Tensor &te
   return success();
 }
 
-LogicalResult Weights::bind(ir::GraphOp graph) {
+LogicalResult Weights::bind(ir::GraphOp graph, Messages &messages) {
   llvm::SmallVector<std::string> missing;
   size_t numTaken = 0;
   for (auto parameter : graph.getBody().front().getOps<ir::ParameterOp>()) {
@@ -104,12 +104,12 @@ LogicalResult Weights::bind(ir::GraphOp graph) {
                                << llvm::join(llvm::ArrayRef(missing).take_front(3), ", ")
                                << (missing.size() > 3 ? ", …" : "");
   if (!missing.empty())
-    llvm::errs() << "dgc: note: " << path << " has no tensor for " << missing.size()
-                 << " parameters, which start as the "
-                 << "model says: " << llvm::join(llvm::ArrayRef(missing).take_front(10), ", ")
-                 << (missing.size() > 10 ? ", …" : "") << "\n";
+    messages.add(Message::Kind::note,
+                 fmt::format("{} has no tensor for {} parameters, which start as the model says: {}{}", path,
+                             missing.size(), llvm::join(llvm::ArrayRef(missing).take_front(10), ", "),
+                             missing.size() > 10 ? ", …" : ""));
   if (size_t unused = given->tensors().size() - numTaken)
-    llvm::errs() << "dgc: note: the model has no parameters for " << unused << " tensors of " << path << "\n";
+    messages.add(Message::Kind::note, fmt::format("the model has no parameters for {} tensors of {}", unused, path));
   return success();
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "codegen/plan/BuildPlan.h"
+#include "compiler/Messages.h"
 #include "ir/onnx/ImportOnnx.h"
 #include "ir/ops/structure/GraphOps.h"
 #include "runtime/package/MappedFile.h"
@@ -23,8 +24,8 @@ public:
 
   /// Every parameter of the graph that --weights has a tensor for starts from it. Fails with a diagnostic where a shape
   /// differs, where a parameter that starts from a file has no tensor, and where the file has none of the parameters;
-  /// tells on stderr what the file leaves out.
-  mlir::LogicalResult bind(ir::GraphOp graph);
+  /// notes what the file leaves out.
+  mlir::LogicalResult bind(ir::GraphOp graph, Messages &messages);
 
   /// The bytes of init.safetensors: the tensors that `bind` found and the literals. Empty where there are none.
   Result<std::string> pack(const std::vector<codegen::LiteralTensor> &literals) const;

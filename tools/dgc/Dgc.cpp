@@ -1,12 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// dgc: flags only. What it does is in Compile.cpp.
+// dgc: reads flags, has compiler/ do the work, writes what comes out of it.
 #include "compiler/Compile.h"
 #include "compiler/ListOps.h"
 #include "partitioner/schedule/ScheduleDescriptor.h"
 #include "tools/FlagChecks.h"
 #include "tools/dgc/FatalErrors.h"
+#include "tools/dgc/WriteOutput.h"
 
 #include <cstdio>
+
+namespace {
+
+/// A diagnostic names its place; for all else that is dgc.
+void printMessage(const dg::compiler::Message &message) {
+  using Kind = dg::compiler::Message::Kind;
+  const char *place = message.kind == Kind::error ? "dgc: error: " : message.kind == Kind::note ? "dgc: note: " : "";
+  std::fprintf(stderr, "%s%s\n", place, message.text.c_str());
+}
+
+/// The exit code, after the message of a failure.
+int endWith(const dg::Status &status) {
+  if (!status)
+    printMessage({dg::compiler::Message::Kind::error, status.message()});
+  return status.exitCode();
+}
+
+} // namespace
 
 int main(int argc, char **argv) {
   using dg::compiler::Emit;
@@ -14,6 +33,7 @@ int main(int argc, char **argv) {
   using dg::compiler::Purpose;
   using dg::tools::wholeNumber;
   dg::compiler::Request request;
+  std::string output;
   CLI::App app(
       "dgc compiles a model into a partitioned job that dgrun runs.\n\n"
       "  dgc examples/mlp.mlir --batch 64 -o mlp.dgx\n"
@@ -27,7 +47,7 @@ int main(int argc, char **argv) {
                  "a model in the dg dialect (.mlir, .mlirbc) or ONNX (.onnx), or a family:\n"
                  "mlp:784-1024-10  lenet  gpt:layers=4,hidden=384,heads=6,seq=256,vocab=8192  bert:layers=12,…\n"
                  "resnet:50,classes=1000,image=224");
-  app.add_option("-o,--output", request.output,
+  app.add_option("-o,--output", output,
                  "the job to write (default: the model's name with .dgx), or the file for --emit (default: stdout)");
 
   bool isTrain = false, isInfer = false;
@@ -170,7 +190,7 @@ int main(int argc, char **argv) {
     return *code;
   dg::tools::endWithBadInputWhereNoOpCanBeBuilt();
   if (listsOps)
-    return dg::compiler::listOps();
+    return endWith(dg::tools::writeText("", dg::compiler::listOps()));
   if (request.model.empty()) {
     std::fprintf(stderr, "dgc: error: MODEL is required: a file or a family (dgc --help)\n");
     return 2;
@@ -223,9 +243,8 @@ int main(int argc, char **argv) {
     }
     request.constants[constant.substr(0, equals)] = constant.substr(equals + 2);
   }
-  if (request.simulate != Form::none && !request.output.empty()) {
-    std::fprintf(stderr, "dgc: error: -o %s: --simulate writes no job: leave one of the two out\n",
-                 request.output.c_str());
+  if (request.simulate != Form::none && !output.empty()) {
+    std::fprintf(stderr, "dgc: error: -o %s: --simulate writes no job: leave one of the two out\n", output.c_str());
     return 2;
   }
   const std::pair<const char *, Emit> emits[] = {
@@ -233,11 +252,15 @@ int main(int argc, char **argv) {
   for (auto [name, emit] : emits)
     if (emitted == name)
       request.emit = emit;
-  if (request.output.empty() && (request.simulate != Form::none || request.explain != Form::none))
+  if (output.empty() && (request.simulate != Form::none || request.explain != Form::none))
     request.emit = Emit::nothing;
-  if (request.output.empty() && request.emit == Emit::package) {
+  if (output.empty() && request.emit == Emit::package) {
     std::string stem = request.model.substr(request.model.find_last_of('/') + 1);
-    request.output = stem.substr(0, stem.find_first_of(".:")) + ".dgx";
+    output = stem.substr(0, stem.find_first_of(".:")) + ".dgx";
   }
-  return dg::compiler::compile(request);
+  if (!output.empty())
+    if (dg::Status status = dg::tools::checkOutput(output); !status)
+      return endWith(status);
+  dg::Result<dg::compiler::Output> compiled = dg::compiler::compile(request, printMessage);
+  return compiled ? endWith(dg::tools::writeOutput(*compiled, output)) : compiled.status().exitCode();
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgc/FatalErrors.h"
 
-#include "compiler/Report.h"
+#include "runtime/support/Status.h"
 
 #include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <unistd.h>
 
@@ -14,7 +15,7 @@ static void atFatalError(void *, const char *reason, bool) {
   if (llvm::StringRef(reason).contains("Failed to infer result type")) {
     llvm::errs() << "dgc: note: the op at this place is made of others, of which one does not take these operands: "
                     "give it operands of other types or sizes\n";
-    _exit(compiler::exitBadInput);
+    _exit(Status::error(ErrorKind::badInput, "").exitCode());
   }
   llvm::errs() << "LLVM ERROR: " << reason << "\n";
 }

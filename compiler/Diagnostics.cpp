@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/Diagnostics.h"
+
+namespace dg::compiler {
+
+/// The text with its lines cut short: a diagnostic quotes the line it points to, and a file may be one line of
+/// megabytes.
+static std::string clipLines(llvm::StringRef text) {
+  constexpr size_t maxBytes = 500;
+  std::string clipped;
+  for (auto [line, rest] = text.split('\n');; std::tie(line, rest) = rest.split('\n')) {
+    clipped += line.take_front(maxBytes);
+    if (line.size() > maxBytes)
+      clipped += "…";
+    if (rest.empty())
+      return clipped;
+    clipped += '\n';
+  }
+}
+
+Diagnostics::Diagnostics(mlir::MLIRContext &context, std::string file, Messages &messages)
+    : SourceMgrDiagnosticHandler(sources, &context, stream), stream(text) {
+  setHandler([this, file = std::move(file), &messages](mlir::Diagnostic &message) {
+    text.clear();
+    if (file.empty()) {
+      emitDiagnostic(message);
+    } else { // `model.onnx: error: node 'conv1' (Conv, ai.onnx version 11): …`
+      stream << file << ": " << (message.getSeverity() == mlir::DiagnosticSeverity::Error ? "error: " : "note: ");
+      if (auto name = message.getLocation()->findInstanceOf<mlir::NameLoc>())
+        stream << name.getName().getValue() << ": ";
+      stream << message;
+    }
+    messages.add(Message::Kind::diagnostic, clipLines(stream.str()));
+  });
+}
+
+} // namespace dg::compiler

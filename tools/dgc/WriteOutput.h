@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where dgc puts what was compiled: a package or a text in a file, whole or not at all, and text on stdout.
+#pragma once
+
+#include "compiler/Compile.h"
+
+namespace dg::tools {
+
+/// Whether `path` can be written, asked before the long work. Fails with usage.
+Status checkOutput(const std::string &path);
+
+/// Writes text to stdout or, where a path is given, to a file.
+Status writeText(const std::string &path, std::string_view text);
+
+/// Writes the package to `path` and the reports to stdout, or the text of --emit to `path` or stdout.
+Status writeOutput(const compiler::Output &output, const std::string &path);
+
+} // namespace dg::tools
