@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Units are in the names; the JSON keys are listed in compiler/README.md.
+// Units are in the names; the JSON keys are listed in docs/reference/json.md.
 #include "compiler/PlanReport.h"
 
 #include <nlohmann/json.hpp>
