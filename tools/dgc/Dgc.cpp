@@ -25,12 +25,33 @@ int endWith(const dg::Status &status) {
   return status.exitCode();
 }
 
+template <typename... Args> int endWithUsage(fmt::format_string<Args...> format, Args &&...args) {
+  return endWith(dg::Status::error(dg::ErrorKind::usage, format, std::forward<Args>(args)...));
+}
+
+template <typename T> using Words = std::vector<std::pair<const char *, T>>;
+
+/// An option that takes one of a few words, each for a value.
+template <typename T> CLI::Option *addChoice(CLI::App *app, const char *flag, T &to, Words<T> words, const char *help) {
+  std::vector<std::string> names;
+  for (const auto &word : words)
+    names.push_back(word.first);
+  auto take = [&to, words](const std::string &text) {
+    for (const auto &[name, value] : words)
+      if (text == name)
+        to = value;
+  };
+  return app->add_option_function<std::string>(flag, take, help)->check(CLI::IsMember(names));
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
   using dg::compiler::Emit;
   using dg::compiler::Form;
   using dg::compiler::Purpose;
+  using dg::partitioner::Recompute;
+  using dg::plan::DType;
   using dg::tools::wholeNumber;
   dg::compiler::Request request;
   std::string output;
@@ -51,7 +72,7 @@ int main(int argc, char **argv) {
                  "the job to write (default: the model's name with .dgx), or the file for --emit (default: stdout)");
 
   bool isTrain = false, isInfer = false;
-  std::string precision, reducePrecision, emitted, simulate, explain, recompute; // each of a few words
+  std::string precision = "auto";
   auto *what = app.add_option_group("What to build");
   what->add_flag("--train", isTrain, "train @loss (default where the model has @loss)");
   what->add_flag("--infer", isInfer, "run @forward, or @loss up to its loss (default elsewhere)");
@@ -139,11 +160,9 @@ int main(int argc, char **argv) {
                    "cut over the data ranks: 1 the optimizer's state, 2 also gradients, 3 also parameters\n"
                    "(default: 0; of a simulation without --mesh: searched)")
       ->check(wholeNumber(0, 3));
-  split
-      ->add_option("--reduce-precision", reducePrecision,
-                   "type in which data ranks sum gradients: low (that of --precision, half the bytes) or f32\n"
-                   "(default: low)")
-      ->check(CLI::IsMember({"low", "f32"}));
+  addChoice(split, "--reduce-precision", request.reducesWide, Words<bool>{{"low", false}, {"f32", true}},
+            "type in which data ranks sum gradients: low (that of --precision, half the bytes) or f32\n"
+            "(default: low)");
   split
       ->add_option("--target", request.targets,
                    "processor: native, x86-64-v3, x86-64-v4, sapphirerapids (default: native); several (a,b): the\n"
@@ -158,66 +177,48 @@ int main(int argc, char **argv) {
       ->transform(CLI::AsSizeValue(false));
 
   auto *print = app.add_option_group("What to print");
-  auto *emit = print
-                   ->add_option("--emit", emitted,
-                                "print dg, plan, linalg, llvm or asm instead of writing a job (default: none)")
-                   ->check(CLI::IsMember({"dg", "plan", "linalg", "llvm", "asm"}));
+  auto *emit = addChoice(print, "--emit", request.emit,
+                         Words<Emit>{{"dg", Emit::dg},
+                                     {"plan", Emit::plan},
+                                     {"linalg", Emit::linalg},
+                                     {"llvm", Emit::llvm},
+                                     {"asm", Emit::assembly}},
+                         "print dg, plan, linalg, llvm or asm instead of writing a job (default: none)");
   bool listsOps = false;
   print->add_flag("--list-ops", listsOps,
                   "print every op with what it has (gradient, sharding rule, …); needs no MODEL (default: off)");
   print->add_flag("--save-phases", request.savePhases,
                   "keep the graph after each compiler pass in the job, for dgviz (default: off)");
-  print
-      ->add_option("--simulate", simulate,
-                   "print the predicted step (text or json) instead of writing a job; needs no hardware (default: off)")
+  const Words<Form> forms = {{"text", Form::text}, {"json", Form::json}};
+  addChoice(print, "--simulate", request.simulate, forms,
+            "print the predicted step (text or json) instead of writing a job; needs no hardware (default: off)")
       ->expected(0, 1)
       ->default_str("text")
-      ->excludes(emit)
-      ->check(CLI::IsMember({"text", "json"}));
-  print
-      ->add_option("--explain", explain,
-                   "print why the searched plan is as it is (text or json); only with -o it is also written as a job\n"
-                   "(default: off)")
+      ->excludes(emit);
+  addChoice(print, "--explain", request.explain, forms,
+            "print why the searched plan is as it is (text or json); only with -o it is also written as a job\n"
+            "(default: off)")
       ->expected(0, 1)
       ->default_str("text")
-      ->excludes(emit)
-      ->check(CLI::IsMember({"text", "json"}));
-  print
-      ->add_option("--recompute", recompute,
-                   "of a simulation: none or full (default: where a stage does not fit otherwise)")
-      ->check(CLI::IsMember({"none", "full"}));
+      ->excludes(emit);
+  addChoice(print, "--recompute", request.recompute,
+            Words<Recompute>{{"none", Recompute::none}, {"full", Recompute::full}},
+            "of a simulation: none or full (default: where a stage does not fit otherwise)");
   if (auto code = dg::tools::parseCommandLine(app, argc, argv, "dgc: error: "))
     return *code;
   dg::tools::endWithBadInputWhereNoOpCanBeBuilt();
   if (listsOps)
     return endWith(dg::tools::writeText("", dg::compiler::listOps()));
-  if (request.model.empty()) {
-    std::fprintf(stderr, "dgc: error: MODEL is required: a file or a family (dgc --help)\n");
-    return 2;
-  }
-  if (isTrain && isInfer) {
-    std::fprintf(stderr, "dgc: error: --train and --infer exclude each other\n");
-    return 2;
-  }
+  if (request.model.empty())
+    return endWithUsage("MODEL is required: a file or a family (dgc --help)");
+  if (isTrain && isInfer)
+    return endWithUsage("--train and --infer exclude each other");
   request.purpose = isTrain ? Purpose::train : isInfer ? Purpose::infer : Purpose::automatic;
-  request.reducesWide = reducePrecision == "f32";
-  auto formOf = [](const std::string &text) {
-    return text == "json" ? Form::json : text == "text" ? Form::text : Form::none;
-  };
-  request.simulate = formOf(simulate);
-  request.explain = formOf(explain);
-  using dg::partitioner::Recompute;
-  request.recompute = recompute == "full"   ? Recompute::full
-                      : recompute == "none" ? Recompute::none
-                                            : Recompute::automatic;
-  using dg::plan::DType;
   for (DType type : {DType::f32, DType::bf16, DType::f16})
     if (precision == dg::plan::nameOf(type))
       request.precision = type;
-  if (!request.precision && !precision.empty() && precision != "auto") {
-    std::fprintf(stderr, "dgc: error: --precision %s: expected auto, f32, bf16 or f16\n", precision.c_str());
-    return 2;
-  }
+  if (!request.precision && precision != "auto")
+    return endWithUsage("--precision {}: expected auto, f32, bf16 or f16", precision);
   for (const std::string &bind : binds) {
     size_t equals = bind.rfind('=');
     std::string name = bind.substr(0, equals), digits = equals == std::string::npos ? "" : bind.substr(equals + 1);
@@ -225,11 +226,9 @@ int main(int argc, char **argv) {
     auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
     // Only a batch needs a sample.
     if (name.empty() || error != std::errc() || end != digits.data() + digits.size() || size > dg::compiler::maxBatch ||
-        size < (name == "batch" ? 1 : 0)) {
-      std::fprintf(stderr, "dgc: error: --bind %s: expected NAME=SIZE with a size from 1 to %ld, as batch=64\n",
-                   bind.c_str(), long(dg::compiler::maxBatch));
-      return 2;
-    }
+        size < (name == "batch" ? 1 : 0))
+      return endWithUsage("--bind {}: expected NAME=SIZE with a size from 1 to {}, as batch=64", bind,
+                          dg::compiler::maxBatch);
     if (name == "batch")
       request.batch = size;
     else
@@ -237,21 +236,12 @@ int main(int argc, char **argv) {
   }
   for (const std::string &constant : constants) {
     size_t equals = constant.rfind("=@");
-    if (equals == std::string::npos || equals == 0 || equals + 2 == constant.size()) {
-      std::fprintf(stderr, "dgc: error: --const %s: expected NAME=@FILE.npy\n", constant.c_str());
-      return 2;
-    }
+    if (equals == std::string::npos || equals == 0 || equals + 2 == constant.size())
+      return endWithUsage("--const {}: expected NAME=@FILE.npy", constant);
     request.constants[constant.substr(0, equals)] = constant.substr(equals + 2);
   }
-  if (request.simulate != Form::none && !output.empty()) {
-    std::fprintf(stderr, "dgc: error: -o %s: --simulate writes no job: leave one of the two out\n", output.c_str());
-    return 2;
-  }
-  const std::pair<const char *, Emit> emits[] = {
-      {"dg", Emit::dg}, {"plan", Emit::plan}, {"linalg", Emit::linalg}, {"llvm", Emit::llvm}, {"asm", Emit::assembly}};
-  for (auto [name, emit] : emits)
-    if (emitted == name)
-      request.emit = emit;
+  if (request.simulate != Form::none && !output.empty())
+    return endWithUsage("-o {}: --simulate writes no job: leave one of the two out", output);
   if (output.empty() && (request.simulate != Form::none || request.explain != Form::none))
     request.emit = Emit::nothing;
   if (output.empty() && request.emit == Emit::package) {
