@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model as the partitioner sees it: nodes with their cost, edges with their bytes. Boost.Graph is behind it and is
-// included by Graph.cpp alone. Not thread-safe while it is being built; const methods may be called by any thread.
+// The model as the partitioner sees it: nodes with their cost, edges with their bytes. Not thread-safe while it is
+// being built; const methods may be called by any thread.
 #pragma once
 
 #include "runtime/plan/Plan.h"
 #include "runtime/support/Status.h"
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -34,11 +33,6 @@ struct Edge {
 
 class Graph {
 public:
-  Graph();
-  ~Graph();
-  Graph(Graph &&) noexcept;
-  Graph &operator=(Graph &&) noexcept;
-
   /// Nodes are added in source order; the id is the position.
   NodeId addNode(Node node);
   /// Both ends must have been added. Parallel edges are allowed.
@@ -52,10 +46,8 @@ public:
   Result<std::vector<NodeId>> topologicalOrder() const;
 
 private:
-  struct Adjacency;
   std::vector<Node> allNodes;
   std::vector<Edge> allEdges;
-  std::unique_ptr<Adjacency> adjacency;
 };
 
 } // namespace dg::partitioner

@@ -38,23 +38,22 @@ WeightedDag::WeightedDag(std::vector<uint64_t> weights, std::vector<Edge> edges)
   }
 }
 
+std::vector<DirectedEdge> WeightedDag::directedEdges() const {
+  std::vector<DirectedEdge> result;
+  result.reserve(allEdges.size());
+  for (const Edge &edge : allEdges)
+    result.push_back({edge.from, edge.to});
+  return result;
+}
+
 std::vector<uint32_t> WeightedDag::topologicalOrder() const {
-  std::vector<uint32_t> order, numWaiting(numNodes());
   std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> ready;
-  for (uint32_t v = 0; v < numNodes(); ++v) {
-    numWaiting[v] = uint32_t(ins(v).size());
-    if (numWaiting[v] == 0)
-      ready.push(v);
-  }
-  order.reserve(numNodes());
-  while (!ready.empty()) {
-    order.push_back(ready.top());
-    ready.pop();
-    for (const Arc &arc : outs(order.back()))
-      if (--numWaiting[arc.node] == 0)
-        ready.push(arc.node);
-  }
-  return order;
+  return topologicalOrder([&](uint32_t node, size_t) { ready.push(node); },
+                          [&] {
+                            uint32_t node = ready.top();
+                            ready.pop();
+                            return node;
+                          });
 }
 
 uint64_t cutWeight(const WeightedDag &dag, const std::vector<uint32_t> &parts) {

@@ -3,6 +3,8 @@
 // times over, so plain arrays and no names. Const once made: any thread may read it.
 #pragma once
 
+#include "partitioner/model/GraphAlgorithms.h"
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -29,12 +31,35 @@ public:
   uint64_t weight(uint32_t node) const { return nodeWeights[node]; }
   uint64_t totalWeight() const { return total; }
   const std::vector<Edge> &edges() const { return allEdges; }
+  std::vector<DirectedEdge> directedEdges() const; ///< as GraphAlgorithms takes them
   std::span<const Arc> outs(uint32_t node) const { return arcsOf(outArcs, outBegins, node); }
   std::span<const Arc> ins(uint32_t node) const { return arcsOf(inArcs, inBegins, node); }
 
   /// The nodes, each after those it has edges from, of the ready ones the smallest first. Shorter than the graph where
-  /// there is a cycle.
+  /// there is a cycle. O(E + V log V).
   std::vector<uint32_t> topologicalOrder() const;
+
+  /// The same with the caller's choice among the ready ones. `release(node, position)` is told of each node when all
+  /// that it has edges from have their place and `position` nodes are placed; `take()` returns one of the released.
+  template <typename Release, typename Take> std::vector<uint32_t> topologicalOrder(Release release, Take take) const {
+    std::vector<uint32_t> order, numWaiting(numNodes());
+    order.reserve(numNodes());
+    size_t numReady = 0;
+    auto free = [&](uint32_t node) {
+      release(node, order.size());
+      ++numReady;
+    };
+    for (uint32_t v = 0; v < numNodes(); ++v)
+      if (numWaiting[v] = uint32_t(ins(v).size()); numWaiting[v] == 0)
+        free(v);
+    for (; numReady > 0; --numReady) {
+      order.push_back(take());
+      for (const Arc &arc : outs(order.back()))
+        if (--numWaiting[arc.node] == 0)
+          free(arc.node);
+    }
+    return order;
+  }
 
 private:
   static std::span<const Arc> arcsOf(const std::vector<Arc> &arcs, const std::vector<uint32_t> &begins, uint32_t node) {

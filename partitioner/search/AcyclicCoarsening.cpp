@@ -88,10 +88,7 @@ private:
 
   void matchBands(uint32_t shift) {
     clear();
-    std::vector<uint32_t> band(dag.numNodes(), 0); // first the level
-    for (uint32_t node : dag.topologicalOrder())
-      for (const Arc &arc : dag.outs(node))
-        band[arc.node] = std::max(band[arc.node], band[node] + 1);
+    std::vector<uint32_t> band = *longestWays(dag.numNodes(), dag.directedEdges()); // first the level
     for (uint32_t &b : band)
       b = (b + shift) / 2;
     // A pair's ends differ by a level, and edges inside of a band go from its lower to its upper level.

@@ -17,7 +17,7 @@ struct CoarseLevel {
 };
 
 /// Contracts pairs along heavy edges, at most `maxWeight` each and, where `parts` is given, within a part. Nothing
-/// where no rule shrinks the graph by a twentieth. The result is acyclic if `dag` is. O(E) for each rule that is tried.
+/// where no rule shrinks the graph by a twentieth. `dag` must be acyclic, and the result is. O(E) for each rule tried.
 std::optional<CoarseLevel> coarsen(const WeightedDag &dag, const std::vector<uint32_t> *parts, uint64_t maxWeight,
                                    std::mt19937_64 &random);
 

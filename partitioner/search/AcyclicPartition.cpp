@@ -141,7 +141,7 @@ Result<AcyclicPartition> partitionAcyclic(const WeightedDag &dag, const AcyclicO
     return Status::error(ErrorKind::badInput,
                          "the graph has a cycle through {} of its {} nodes; every op must come after the ops whose "
                          "results it uses",
-                         n - order.size(), n);
+                         nodesOnCycles(n, dag.directedEdges()).size(), n);
   const double mean = double(dag.totalWeight()) / p;
   PartLimits limits{p,
                     std::max(uint64_t(std::floor(mean * (1 + options.imbalance))), leastLargestWeight(dag, order, p))};

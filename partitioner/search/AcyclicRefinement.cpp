@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <limits>
 #include <queue>
-#include <set>
 #include <tuple>
 
 namespace dg::partitioner {
@@ -155,23 +154,20 @@ void refine(const WeightedDag &dag, const PartLimits &limits, std::vector<uint32
 }
 
 void renumber(const WeightedDag &dag, uint32_t numParts, std::vector<uint32_t> &parts, std::mt19937_64 &random) {
-  std::vector<std::set<uint32_t>> successors(numParts);
-  std::vector<uint32_t> numWaiting(numParts), ready, number(numParts);
+  std::vector<WeightedDag::Edge> edges;
   for (const WeightedDag::Edge &edge : dag.edges())
-    if (parts[edge.from] != parts[edge.to] && successors[parts[edge.from]].insert(parts[edge.to]).second)
-      ++numWaiting[parts[edge.to]];
-  for (uint32_t part = 0; part < numParts; ++part)
-    if (numWaiting[part] == 0)
-      ready.push_back(part);
-  for (uint32_t next = 0; next < numParts; ++next) {
-    std::swap(ready[random() % ready.size()], ready.back());
-    uint32_t part = ready.back();
-    ready.pop_back();
-    number[part] = next;
-    for (uint32_t successor : successors[part])
-      if (--numWaiting[successor] == 0)
-        ready.push_back(successor);
-  }
+    edges.push_back({parts[edge.from], parts[edge.to]});
+  std::vector<uint32_t> ready, number(numParts);
+  const std::vector<uint32_t> order = WeightedDag(std::vector<uint64_t>(numParts), std::move(edges))
+                                          .topologicalOrder([&](uint32_t part, size_t) { ready.push_back(part); },
+                                                            [&] {
+                                                              std::swap(ready[random() % ready.size()], ready.back());
+                                                              uint32_t part = ready.back();
+                                                              ready.pop_back();
+                                                              return part;
+                                                            });
+  for (uint32_t i = 0; i < numParts; ++i)
+    number[order[i]] = i;
   for (uint32_t &part : parts)
     part = number[part];
 }

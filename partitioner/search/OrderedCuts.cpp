@@ -18,31 +18,21 @@ std::vector<uint32_t> drawOrder(const WeightedDag &dag, OrderKind kind, std::mt1
     bool operator<(const Ready &other) const { return std::tie(rank, tie) < std::tie(other.rank, other.tie); }
   };
   std::priority_queue<Ready> ready; // the largest rank first
-  std::vector<uint32_t> order, numWaiting(dag.numNodes());
-  order.reserve(dag.numNodes());
-  auto release = [&](uint32_t node) {
+  auto release = [&](uint32_t node, size_t position) {
     int64_t rank = 0;
     if (kind == OrderKind::depthFirst)
-      rank = int64_t(order.size());
+      rank = int64_t(position);
     for (const Arc &arc : dag.ins(node))
       rank += kind == OrderKind::fewestAlive ? int64_t(arc.weight) : 0;
     for (const Arc &arc : dag.outs(node))
       rank -= kind == OrderKind::fewestAlive ? int64_t(arc.weight) : 0;
     ready.push({rank, random(), node});
   };
-  for (uint32_t v = 0; v < dag.numNodes(); ++v) {
-    numWaiting[v] = uint32_t(dag.ins(v).size());
-    if (numWaiting[v] == 0)
-      release(v);
-  }
-  while (!ready.empty()) {
-    order.push_back(ready.top().node);
+  return dag.topologicalOrder(release, [&] {
+    uint32_t node = ready.top().node;
     ready.pop();
-    for (const Arc &arc : dag.outs(order.back()))
-      if (--numWaiting[arc.node] == 0)
-        release(arc.node);
-  }
-  return order;
+    return node;
+  });
 }
 
 std::optional<std::vector<uint32_t>> cutOrder(const WeightedDag &dag, const std::vector<uint32_t> &order,
