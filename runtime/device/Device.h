@@ -2,7 +2,7 @@
 // The device seam: where a rank's values lie and what runs its kernels. One device serves one executor.
 //
 //   set-up     reserve ─ registerStaging ─ setUp ─ findKernel, prepare for each segment
-//   a step     beginStep ─ run for each segment, in order ─ finish ─ endStep
+//   a step     (beginStep) ─ run for each segment, in order ─ (finish) ─ (endStep)
 //   between    inspect, fill, read
 //
 // A device may run a segment while run() is called (host) or only launch it (cuda): run() returns when the nodes of the
@@ -65,26 +65,32 @@ public:
   /// The first to.size() bytes of a slot.
   Status read(const plan::Value &value, uint32_t slot, std::span<std::byte> to) const;
 
-  /// `hasSharedWork`: some segment of the program was prepared for several threads.
-  virtual void beginStep(bool hasSharedWork) = 0;
+  /// Called only in steps of programs some segment of which the device has prepared something for; so is endStep.
+  virtual void beginStep() {}
   /// Runs or launches run number `index` of a segment. False when a communication failed, or failure() says what.
   virtual bool run(const Segment &segment, uint32_t index) = 0;
   /// Returns when everything launched is complete. False as run().
-  virtual bool finish() = 0;
-  virtual void endStep() = 0;
+  bool finish() { return !isLaunched || awaitAll(); }
+  virtual void endStep() {}
   /// Returns when nothing touches memory any more; no step follows. Call it before segments are destroyed.
   virtual void stop() = 0;
   /// Why work of this device failed; ok as long as none did.
   virtual Status failure() const { return Status::ok(); }
 
 protected:
-  Device() = default;
+  /// `isLaunched`: run() may return before the work is complete.
+  explicit Device(bool isLaunched) : isLaunched(isLaunched) {}
+  /// Returns when everything launched is complete. False as run().
+  virtual bool awaitAll() { return true; }
   /// Copies that are complete when they return.
   virtual Status copyToHost(void *to, const std::byte *from, size_t bytes) const = 0;
   virtual Status copyFromHost(std::byte *to, const void *from, size_t bytes) = 0;
 
   std::byte *base = nullptr; ///< of the arena: a device address
   uint64_t size = 0;
+
+private:
+  const bool isLaunched; ///< known without a call, for steps of less than a microsecond
 };
 
 } // namespace dg

@@ -58,9 +58,9 @@ bool LaunchedDevice::run(const Segment &segment, uint32_t index) {
     uint64_t startNs = context->trace ? nowNs() : 0;
     if (piece.section) {
       launch(*piece.section, index, context->scalars);
-      if (context->trace && !finish())
+      if (context->trace && !awaitAll())
         return false;
-    } else if ((node.kind == NodeKind::start && !finish()) || !runCallerNode(node, index, *context)) {
+    } else if ((node.kind == NodeKind::start && !awaitAll()) || !runCallerNode(node, index, *context)) {
       return false;
     }
     if (context->trace && (piece.section || node.kind == NodeKind::finish))
@@ -70,7 +70,7 @@ bool LaunchedDevice::run(const Segment &segment, uint32_t index) {
   return !context->companion.hasFailed();
 }
 
-bool LaunchedDevice::finish() {
+bool LaunchedDevice::awaitAll() {
   Patience patience;
   for (Progress progress; (progress = poll()) != Progress::done;) {
     if (progress == Progress::failed)

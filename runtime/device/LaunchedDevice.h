@@ -22,13 +22,12 @@ class LaunchedDevice : public Device {
 public:
   Status setUp(const DeviceOptions &options, StepContext &context) override;
   Status prepare(Segment &segment) final;
-  void beginStep(bool) override {}
   bool run(const Segment &segment, uint32_t index) final;
-  bool finish() final;
-  void endStep() override {}
   Status failure() const final { return failed; }
 
 protected:
+  LaunchedDevice() : Device(true) {}
+  bool awaitAll() final;
   /// Set-up. The nodes, none of them the caller's, are gone afterwards.
   virtual Result<std::unique_ptr<Section>> makeSection(std::span<const Node> nodes) = 0;
   /// Starts run number `index` of a section after everything launched before it. Never waits, never allocates.

@@ -205,7 +205,8 @@ Status Executor::Implementation::runStep(size_t program, const dg_scalars &scala
   if (options.trace)
     options.trace->clear();
 
-  device->beginStep(prepared.hasSharedWork);
+  if (prepared.hasPreparedWork)
+    device->beginStep();
   bool isDone = prepared.feed.nodes.empty() || device->run(prepared.feed, 0);
   if (!numerics)
     isDone = isDone && runActions(prepared, [&](const Segment &s, uint32_t i) { return device->run(s, i); });
@@ -214,7 +215,8 @@ Status Executor::Implementation::runStep(size_t program, const dg_scalars &scala
                return device->run(s, i) && device->finish() && numerics->isSound(s, i, step);
              });
   isDone = isDone && device->finish();
-  device->endStep();
+  if (prepared.hasPreparedWork)
+    device->endStep();
   if (isDone)
     return Status::ok();
   // Nothing may touch memory once the failure is known: its owner may free it.

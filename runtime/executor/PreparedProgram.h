@@ -32,9 +32,9 @@ struct PreparedAction {
 struct PreparedProgram {
   std::vector<std::unique_ptr<PreparedChunk>> chunks;
   std::vector<PreparedAction> actions;
-  size_t numTiles = 0;        ///< of one step, for the size of a trace
-  bool hasSharedWork = false; ///< the device has prepared some segment for helpers
-  Segment feed;               ///< from the twins of inputs to the inputs; empty where they have none
+  size_t numTiles = 0;          ///< of one step, for the size of a trace
+  bool hasPreparedWork = false; ///< the device has prepared something for a segment
+  Segment feed;                 ///< from the twins of inputs to the inputs; empty where they have none
 };
 
 } // namespace dg

@@ -442,7 +442,7 @@ Result<PreparedProgram> ProgramBuilder::build() {
   }
   for (const auto &chunk : result.chunks)
     for (const Part &part : chunk->parts)
-      result.hasSharedWork |= part.segment.prepared != nullptr;
+      result.hasPreparedWork |= part.segment.prepared != nullptr;
   return result;
 }
 

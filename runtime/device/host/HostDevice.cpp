@@ -16,7 +16,7 @@ namespace {
 
 class HostDevice final : public Device {
 public:
-  explicit HostDevice(const KernelLibrary &library) : library(library) {}
+  explicit HostDevice(const KernelLibrary &library) : Device(false), library(library) {}
 
   bool isHostMemory() const override { return true; }
   Status reserve(uint64_t bytes, std::span<std::byte> mapped) override;
@@ -24,21 +24,13 @@ public:
   bool findKernel(const std::string &symbol, Node &node) override;
   Status prepare(Segment &segment) override;
 
-  void beginStep(bool hasSharedWork) override {
-    hasHelpers = hasSharedWork;
-    if (hasHelpers)
-      team->beginStep();
-  }
+  void beginStep() override { team->beginStep(); }
   bool run(const Segment &segment, uint32_t index) override {
     if (segment.prepared)
       return context->trace ? tracedRunner->run(segment, index) : sharedRunner->run(segment, index);
     return context->trace ? runInOrder<true>(segment, index, *context) : runInOrder<false>(segment, index, *context);
   }
-  bool finish() override { return true; }
-  void endStep() override {
-    if (hasHelpers)
-      team->endStep();
-  }
+  void endStep() override { team->endStep(); }
   void stop() override {
     if (team)
       team->stop();
@@ -59,7 +51,6 @@ private:
   Arena arena;
   DeviceOptions options;
   StepContext *context = nullptr;
-  bool hasHelpers = false; ///< in this step
   std::unique_ptr<SharedRunner<false>> sharedRunner;
   std::unique_ptr<SharedRunner<true>> tracedRunner;
   std::unique_ptr<WorkerTeam> team; ///< last: its threads use all of the above
