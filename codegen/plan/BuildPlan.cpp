@@ -2,7 +2,6 @@
 #include "codegen/plan/BuildPlan.h"
 
 #include "ir/dialect/Locations.h"
-#include "ir/ops/arrangement/IndexingOps.h"
 #include "ir/ops/arrangement/ShapeOps.h"
 #include "ir/ops/structure/CommunicationOps.h"
 #include "ir/ops/structure/GraphOps.h"
@@ -294,18 +293,12 @@ private:
   /// What the elements of an input must stay below: the smallest table or row that they are places in; 0 if none.
   static int64_t indexBound(BlockArgument argument) {
     int64_t bound = 0;
-    for (Operation *user : argument.getUsers()) {
-      int64_t places = 0;
-      if (auto op = dyn_cast<EmbeddingOp>(user); op && op.getIndices() == argument)
-        places = tensorOf(op.getTable()).getDimSize(0);
-      else if (auto op = dyn_cast<PickOp>(user); op && op.getIndices() == argument)
-        places = tensorOf(op.getInput()).getShape().back();
-      else if (auto op = dyn_cast<PickLogSoftmaxOp>(user); op && op.getIndices() == argument)
-        places = tensorOf(op.getInput()).getShape().back();
-      else if (auto op = dyn_cast<CorrectOp>(user); op && op.getIndices() == argument)
-        places = tensorOf(op.getScores()).getShape().back();
-      if (places > 0 && (bound == 0 || places < bound))
-        bound = places;
+    for (OpOperand &use : argument.getUses()) {
+      auto indexing = dyn_cast<IndexOp>(use.getOwner());
+      IndexBound found = indexing ? indexing.getIndexBound(use.getOperandNumber()) : IndexBound();
+      // A port's integers are not negative: what counts from the end has no bound that a port can say.
+      if (found.places > 0 && !found.countsFromEnd && (bound == 0 || found.places < bound))
+        bound = found.places;
     }
     return bound;
   }

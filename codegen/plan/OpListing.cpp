@@ -15,7 +15,7 @@ namespace dg::codegen {
 
 namespace {
 
-enum Part { inference, verifier, gradient, sharding, cost, reference, lowering };
+enum Part { inference, verifier, gradient, sharding, cost, reference, lowering, precision };
 
 /// Ops that are not computed from operands: what a graph is made of, and what the compiler puts into it.
 std::string structureReason(StringRef name, Part part) {
@@ -61,6 +61,13 @@ std::string loweringReason(StringRef name) {
       .Default("");
 }
 
+std::string precisionReason(StringRef name) {
+  return llvm::StringSwitch<std::string>(name)
+      .Cases("dg.constant", "dg.literal", "dg.iota", "dg.eye", "dg.random_key", "it has no operand")
+      .Cases("dg.scan", "dg.if", "dg.while", "its body is computed as it is written")
+      .Default("");
+}
+
 OpListingRow rowOf(RegisteredOperationName name) {
   OpListingRow row;
   row.name = name.getStringRef().str();
@@ -79,6 +86,7 @@ OpListingRow rowOf(RegisteredOperationName name) {
   fill(cost, name.hasInterface<ir::CostOp>(), true, "");
   fill(reference, name.hasInterface<ir::ReferenceOp>(), true, "");
   fill(lowering, kernelTable().contains(row.name), true, loweringReason(row.name));
+  fill(precision, name.hasInterface<ir::PrecisionOp>(), false, precisionReason(row.name));
   return row;
 }
 

@@ -12,8 +12,8 @@
 namespace dg::codegen {
 
 /// The parts of the contract, one column each.
-inline constexpr std::array<const char *, 7> contractParts = {"inference", "verifier",  "gradient", "sharding",
-                                                              "cost",      "reference", "lowering"};
+inline constexpr std::array<const char *, 8> contractParts = {"inference", "verifier",  "gradient", "sharding",
+                                                              "cost",      "reference", "lowering", "precision"};
 
 /// One op: for each part "yes", "parts" (its parts have it), the reason in words why it has none, or nothing, which is
 /// a defect.

@@ -24,7 +24,7 @@
 #define GET_TYPEDEF_CLASSES
 #include "ir/dialect/DialectTypes.h.inc"
 
-#include "ir/dialect/Interfaces.h.inc"
+#include "ir/dialect/OpFacts.h"
 
 namespace dg::ir {
 /// The text form that all ops share (see OpBase.td). The label is taken from the name of the first result.

@@ -50,7 +50,9 @@ def DG_CompositeOp : OpInterface<"CompositeOp"> {
   let methods = [InterfaceMethod<[{
       Builds the parts before the op and returns the values that replace its results; an empty vector where the op is
       primitive with its present operands.
-    }], "llvm::SmallVector<mlir::Value>", "decompose", (ins "mlir::OpBuilder &":$builder)>];
+    }], "llvm::SmallVector<mlir::Value>", "decompose", (ins "mlir::OpBuilder &":$builder)>,
+    InterfaceMethod<[{The same for devices without a kernel for attention in blocks: scores of tokens × tokens are stored.}],
+      "llvm::SmallVector<mlir::Value>", "decomposeWithScores", (ins "mlir::OpBuilder &":$builder), "", [{ return $_op.decompose(builder); }]>];
 }
 
 /// The gradient of a loss is taken per sample: a loss op says how much each sample lost.
@@ -78,6 +80,40 @@ def DG_ElementwiseOp : OpInterface<"ElementwiseOp"> {
   let cppNamespace = "::dg::ir";
   let description = [{One result whose elements depend on the elements of the operands at the same (broadcast) index.}];
   let methods = [InterfaceMethod<[{The scalar function, in double: the definition.}], "double", "evaluateScalar", (ins "llvm::ArrayRef<double>":$operands)>];
+}
+
+/// The op's side of mixed precision; what a class means for types is up to the pass.
+def DG_PrecisionOp : OpInterface<"PrecisionOp"> {
+  let cppNamespace = "::dg::ir";
+  let description = [{What an op gains or loses with 16 bits. `let precision = …` in its definition says it (see OpBase.td).}];
+  let methods = [StaticInterfaceMethod<"", "::dg::ir::PrecisionClass", "getPrecisionClass", (ins)>];
+}
+
+def DG_WeightOp : OpInterface<"WeightOp"> {
+  let cppNamespace = "::dg::ir";
+  let description = [{Which factor of a product is its weight, if one is. Every op of precision class `product` says it.}];
+  let methods = [StaticInterfaceMethod<[{The number of the operand; nothing where all factors are activations.}],
+    "std::optional<unsigned>", "getWeightOperand", (ins)>];
+}
+
+def DG_IndexOp : OpInterface<"IndexOp"> {
+  let cppNamespace = "::dg::ir";
+  let description = [{An op that reads or writes at places given by integers.}];
+  let methods = [InterfaceMethod<[{Which integers the operand may hold, for the op's present types.}],
+    "::dg::ir::IndexBound", "getIndexBound", (ins "unsigned":$operand)>];
+}
+
+def DG_HeadsOp : OpInterface<"HeadsOp"> {
+  let cppNamespace = "::dg::ir";
+  let description = [{An op of heads that are computed apart from each other: an axis that cuts it must divide them.}];
+  let methods = [InterfaceMethod<[{How many, in the words of the author.}], "int64_t", "getNumHeads", (ins)>];
+}
+
+def DG_OverwritingOp : OpInterface<"OverwritingOp"> {
+  let cppNamespace = "::dg::ir";
+  let description = [{An op that can write its result where an operand was, if nobody reads that operand afterwards.}];
+  let methods = [InterfaceMethod<"", "mlir::OpOperand &", "getOverwritable", (ins)>,
+                 InterfaceMethod<"", "void", "setOverwrites", (ins "bool":$overwrites)>];
 }
 
 #endif

@@ -8,9 +8,41 @@ include "ir/dialect/Interfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
+/// A fact of an op that is a template of OpFacts.h.
+class DG_Fact<string name, string value> : ParamNativeOpTrait<name, value> { let cppNamespace = "::dg::ir"; }
+
+/// What 16 bits do to an op. The classes are described at PrecisionClass.
+class DG_Precision<string kind> : TraitList<[DG_PrecisionOp, DG_Fact<"HasPrecision", "::dg::ir::PrecisionClass::" # kind>]>;
+def Product : DG_Precision<"product">;
+def Table : DG_Precision<"table">;
+def Follows : DG_Precision<"follows">;
+def Rows : DG_Precision<"rows">;
+def Loss : DG_Precision<"loss">;
+def Statistics : DG_Precision<"statistics">;
+def Steep : DG_Precision<"steep">;
+def AsWritten : DG_Precision<"asWritten">;
+/// Of an op whose definition has forgotten it: does not compile.
+def Undecided : DG_Fact<"HasPrecision", "::dg::ir::PrecisionClass::undecided">;
+/// Of what is not computed from operands.
+def NoPrecision : TraitList<[]>;
+
+/// Which operand of a product is its weight.
+class Weight<int operand> : TraitList<[DG_WeightOp, DG_Fact<"HasWeight", "" # operand>]>;
+def NoWeight : TraitList<[DG_WeightOp, DG_Fact<"HasWeight", "-1">]>;
+
+/// The result is the memory of the operand under another shape.
+def View : NativeOpTrait<"View"> { let cppNamespace = "::dg::ir"; }
+/// The elements of the operand in another order or shape and nothing else: what is a summand before is one afterwards.
+def Rearranges : NativeOpTrait<"Rearranges"> { let cppNamespace = "::dg::ir"; }
+/// Each element of a result depends on all of a dimension that the sharding rule does not follow, as those of a softmax do: where that
+/// dimension counts samples, the op mixes them. A test measures it.
+def MixesWholeDims : NativeOpTrait<"MixesWholeDims"> { let cppNamespace = "::dg::ir"; }
+
 /// Text form: `%r = dg.name %a, %b {attributes}` while types are to be deduced, and `… : (types) -> types` afterwards. The
 /// name of the first result becomes the op's label.
-class DG_OpBase<string mnemonic, dag inputs, dag outputs, list<Trait> traits = []> : Op<DG_Dialect, mnemonic, traits> {
+class DG_OpBase<string mnemonic, dag inputs, dag outputs, list<Trait> given = []> : Op<DG_Dialect, mnemonic> {
+  Trait precision = NoPrecision;
+  let traits = !listconcat(given, [precision]);
   let arguments = !con(inputs, (ins OptionalAttr<DG_PlaceAttr>:$place));
   let results = outputs;
   let hasCustomAssemblyFormat = 1;
@@ -24,11 +56,14 @@ class DG_OpBase<string mnemonic, dag inputs, dag outputs, list<Trait> traits = [
   let extraClassDefinition = parsePrint;
 }
 
-/// A pure op that infers its types and follows the contract. Families add gradient and so on to `traits`.
+/// A pure op that infers its types and follows the contract. Families add gradient and so on to `traits`; each op, or its family, says
+/// `let precision = …`.
 class DG_Op<string mnemonic, dag inputs, dag outputs, list<Trait> traits = []>
     : DG_OpBase<mnemonic, inputs, outputs, !listconcat(traits, [
         Pure, InferTypeOpAdaptor,
-        DeclareOpInterfaceMethods<DG_ReferenceOp>])>;
+        DeclareOpInterfaceMethods<DG_ReferenceOp>])> {
+  let precision = Undecided;
+}
 
 /// Methods named in the list are overridden by the op; those left out keep the interface's default.
 def Gradient : DeclareOpInterfaceMethods<DG_GradientOp>;
@@ -37,5 +72,6 @@ def ShardedWithShapes : DeclareOpInterfaceMethods<DG_ShardingRuleOp, ["localize"
 def Cost : DeclareOpInterfaceMethods<DG_CostOp, ["getCost"]>;
 def DefaultCost : DeclareOpInterfaceMethods<DG_CostOp>;
 def Composite : DeclareOpInterfaceMethods<DG_CompositeOp>;
+def Indices : DeclareOpInterfaceMethods<DG_IndexOp>;
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plain data that the op interfaces speak in: sharding rules, costs, tensors of the reference executor.
+// The plain data that the op interfaces speak in: sharding rules, costs, classes of precision, tensors of the reference
+// executor.
 #pragma once
 
 #include "mlir/IR/Operation.h"
@@ -8,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace dg::ir {
@@ -39,6 +41,25 @@ struct OpCost {
 OpCost elementwiseCost(mlir::Operation *op);
 /// Bytes of operands and results together.
 double operandAndResultBytes(mlir::Operation *op);
+
+/// What an op gains or loses with 16 bits.
+enum class PrecisionClass {
+  undecided,  ///< the definition of the op does not say: it does not compile
+  product,    ///< sums in f32 whatever its factors have
+  table,      ///< rows of a table are the first activations
+  follows,    ///< element by element, or only moved: as exact as what it reads
+  rows,       ///< follows, but its parameters stay f32: a norm whose arithmetic is f32 inside
+  loss,       ///< needs the digits of f32
+  statistics, ///< a sum over many elements
+  steep,      ///< its slope or range is larger than 16 bits hold
+  asWritten,  ///< nothing is known to be gained
+};
+
+/// Which integers an operand may hold: from 0, or from -places where negative ones count from the end, to below places.
+struct IndexBound {
+  int64_t places = 0; ///< 0: the operand has no places
+  bool countsFromEnd = false;
+};
 
 /// A tensor on the host in the reference executor: row-major, every element a double (integers are exact up to 2^53).
 struct HostTensor {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Marks ops that may write their result where an operand was. Chunks are in their final form here: whatever reads a
 // value stands after its producer in the same chunk, or takes it by name in a chunk of a later phase.
-#include "ir/ops/arrangement/IndexingOps.h"
 #include "ir/ops/structure/CommunicationOps.h"
 #include "passes/Passes.h"
 #include "passes/split/ValueMemory.h"
@@ -19,8 +18,8 @@ using namespace ir;
 struct OverwriteOperandsPass : impl::OverwriteOperandsBase<OverwriteOperandsPass> {
   void runOnOperation() override {
     for (auto graph : getOperation().getOps<GraphOp>())
-      for (auto op : graph.getBody().front().getOps<PickLogSoftmaxGradOp>())
-        if (isReadLastBy(graph, op, op.getInput()))
+      for (auto op : graph.getBody().front().getOps<OverwritingOp>())
+        if (isReadLastBy(graph, op, op.getOverwritable().get()))
           op.setOverwrites(true);
   }
 
@@ -30,8 +29,7 @@ private:
     if (llvm::count_if(op->getOperands(), [&](Value other) { return memoryOf(other) == memory; }) != 1)
       return false;
     for (Operation *later = op->getNextNode(); later; later = later->getNextNode())
-      if (!isa<ReshapeOp>(later) &&
-          llvm::any_of(later->getOperands(), [&](Value other) { return memoryOf(other) == memory; }))
+      if (!isView(later) && llvm::any_of(later->getOperands(), [&](Value other) { return memoryOf(other) == memory; }))
         return false;
     if (auto argument = dyn_cast<BlockArgument>(memory))
       return isMadeByAnEarlierChunk(graph, argument);

@@ -18,7 +18,7 @@ namespace {
 using namespace ir;
 
 /// Memory under a name: costs nothing to have in both programs.
-bool isMemory(Operation *op) { return isMemoryOfTheJob(op) || isa<ReshapeOp>(op); }
+bool isMemory(Operation *op) { return isMemoryOfTheJob(op) || isView(op); }
 
 /// What is kept must not be larger than what it is made of.
 bool isWorthKeeping(Operation *op) {
@@ -71,9 +71,10 @@ private:
     int64_t stage = *chunk.getStage();
     OpBuilder builder(chunk);
     auto name = ("prepare." + Twine(stage) + "." + stringifyPhase(Phase::forward)).str();
-    auto graph = builder.create<GraphOp>(chunk.getLoc(), name, builder.getArrayAttr({}), builder.getArrayAttr({}),
-                                         builder.getStringAttr("prepare"), builder.getI64IntegerAttr(stage),
-                                         PhaseAttr::get(&getContext(), Phase::forward));
+    auto graph =
+        builder.create<GraphOp>(chunk.getLoc(), builder.getStringAttr(name), builder.getArrayAttr({}),
+                                builder.getArrayAttr({}), builder.getStringAttr("prepare"),
+                                builder.getI64IntegerAttr(stage), PhaseAttr::get(&getContext(), Phase::forward));
     builder.setInsertionPointToEnd(&graph.getBody().emplaceBlock());
     IRMapping mapping;
     for (Operation &op : chunk.getBody().front())
@@ -103,7 +104,7 @@ private:
       for (Operation *user : worklist.pop_back_val()->getUsers()) {
         if (prepared.contains(user))
           return true;
-        if (isa<ReshapeOp>(user))
+        if (isView(user))
           worklist.push_back(user);
       }
     return false;

@@ -5,8 +5,6 @@
 // Where a search has chosen for the forward ops, that is taken and the rest follows.
 #include "ir/ops/elementwise/ElementwiseOps.h"
 #include "ir/ops/elementwise/LogicOps.h"
-#include "ir/ops/product/ContractionOps.h"
-#include "ir/ops/product/ConvolutionOps.h"
 #include "ir/rules/ShardingRules.h"
 #include "passes/Passes.h"
 #include "passes/partition/GraphOrder.h"
@@ -41,18 +39,19 @@ bool isReducedBefore(Operation *op, StringAttr axis) {
 
 /// Memory of a parameter under another shape or type: lies as its reader needs it.
 bool isViewOfParameter(Operation *op) {
-  return isa<ReshapeOp, CastOp>(op) && op->getOperand(0).getDefiningOp<ParameterOp>();
+  return (isView(op) || isa<CastOp>(op)) && op->getOperand(0).getDefiningOp<ParameterOp>();
 }
 
 bool hasFactor(ArrayRef<SmallVector<int32_t, 2>> dims, int32_t factor) {
   return llvm::any_of(dims, [&](ArrayRef<int32_t> factors) { return llvm::is_contained(factors, factor); });
 }
 
-/// Weights that can be cut by their outputs: the second operand of a product or convolution in the forward part.
+/// The parameter that is the weight of a product in the forward part: it can be cut by its outputs.
 ParameterOp weightOf(Operation *op) {
-  if (!isa<MatmulOp, Conv2dOp>(op) || getPlace(op).getPhase() != Phase::forward)
+  auto product = dyn_cast<WeightOp>(op);
+  if (!product || !product.getWeightOperand() || getPlace(op).getPhase() != Phase::forward)
     return {};
-  Value weight = op->getOperand(1);
+  Value weight = op->getOperand(*product.getWeightOperand());
   if (auto cast = weight.getDefiningOp<CastOp>())
     weight = cast.getInput();
   return weight.getDefiningOp<ParameterOp>();
@@ -272,7 +271,7 @@ private:
     if (!weight || shardings.contains(weight.getResult()))
       return std::nullopt;
     for (auto [dim, factors] : llvm::enumerate(rule.results[0])) {
-      if (factors.empty() || !hasFactor(rule.operands[1], factors.front()) ||
+      if (factors.empty() || !hasFactor(rule.operands[*cast<WeightOp>(*op).getWeightOperand()], factors.front()) ||
           !canCut(rule, axes, factors.front(), size))
         continue;
       unsigned budget = 256;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Says early, in the model's own words, what a mesh asks that the model cannot give.
-#include "ir/ops/product/AttentionOps.h"
+#include "ir/dialect/Dialect.h"
 #include "passes/Passes.h"
 #include "passes/partition/Mesh.h"
 
@@ -20,12 +20,12 @@ struct CheckMeshPass : impl::CheckMeshBase<CheckMeshPass> {
     if (failed(parsed))
       return signalPassFailure();
     int64_t tensor = parsed->sizeOf("tensor");
-    WalkResult result = getOperation().walk([&](ir::AttentionOp op) {
-      uint64_t heads = op.getKvHeads().value_or(op.getHeads());
-      if (heads % uint64_t(tensor) == 0)
+    WalkResult result = getOperation().walk([&](ir::HeadsOp op) {
+      int64_t heads = op.getNumHeads();
+      if (heads % tensor == 0)
         return WalkResult::advance();
-      op.emitOpError() << "has " << heads << " heads, which do not divide over tensor=" << tensor
-                       << ": choose a tensor axis that divides the heads";
+      op->emitOpError() << "has " << heads << " heads, which do not divide over tensor=" << tensor
+                        << ": choose a tensor axis that divides the heads";
       return WalkResult::interrupt();
     });
     if (result.wasInterrupted())

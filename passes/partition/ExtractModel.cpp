@@ -81,7 +81,7 @@ private:
       made.isCuttable.push_back(int32_t(factor) != sampleFactor && rule.factorSizes[factor] > 1 &&
                                 isMajorEverywhere(rule, int32_t(factor)));
     made.isPerSample = sampleFactor >= 0;
-    made.isView = isa<ReshapeOp, TransposeOp>(op);
+    made.isView = isRearrangement(op);
     auto factorsOf = [&](ArrayRef<SmallVector<int32_t, 2>> dims) {
       std::vector<int32_t> firsts;
       for (ArrayRef<int32_t> factors : dims)
@@ -134,7 +134,7 @@ private:
 
   Work workOf(Operation *op, const ShardingRule &rule) const {
     auto costed = dyn_cast<CostOp>(op);
-    if (!costed || isa<ReshapeOp>(op))
+    if (!costed || isView(op))
       return {};
     OpCost cost = costed.getCost();
     Work work;

@@ -72,43 +72,40 @@ private:
 
   struct Decision {
     Type type; ///< null: as it was written
-    PrecisionClass kind = PrecisionClass::kept;
+    Casting kind = Casting::kept;
     std::string why;
   };
 
   Decision decide(Operation *op) {
-    StringRef name = op->getName().stripDialect();
-    PrecisionRule rule = precisionRuleOf(name);
+    PrecisionRule rule = precisionRuleOf(op);
     for (Override &given : overrides)
       if (given.matches(op)) {
         given.isUsed = true;
         bool isLow = isHalf(given.type);
-        PrecisionClass kind = !isLow                              ? PrecisionClass::kept
-                              : rule.kind == PrecisionClass::rows ? PrecisionClass::rows
-                                                                  : PrecisionClass::low;
+        Casting kind = !isLow ? Casting::kept : rule.kind == Casting::rows ? Casting::rows : Casting::low;
         return {isLow ? given.type : Type(), kind, "--precision-override " + given.text};
       }
-    if (isHalf(low) && (rule.kind == PrecisionClass::low || rule.kind == PrecisionClass::narrows))
+    if (isHalf(low) && (rule.kind == Casting::low || rule.kind == Casting::narrows))
       return {low, rule.kind, rule.why.str()};
-    if (rule.kind == PrecisionClass::kept)
+    if (rule.kind == Casting::kept)
       return {{}, rule.kind, rule.why.str()};
     for (Value operand : op->getOperands())
       if (isFloat(operand.getType()) && elementOf(operand) != writtenElement(operand))
         return {elementOf(operand), rule.kind, rule.why.str()};
-    return {{}, PrecisionClass::kept, isHalf(low) ? rule.why.str() : "--precision f32"};
+    return {{}, Casting::kept, isHalf(low) ? rule.why.str() : "--precision f32"};
   }
 
   LogicalResult cast(Operation *op) {
     bool hasFloats = llvm::any_of(op->getOperands(), [](Value v) { return isFloat(v.getType()); });
     bool isEnd = isa<ReturnOp>(op);
     Decision decision = isEnd || !hasFloats || op->getNumRegions() > 0 ? Decision() : decide(op);
-    bool castsOperands = decision.type && decision.kind != PrecisionClass::narrows;
+    bool castsOperands = decision.type && decision.kind != Casting::narrows;
     for (OpOperand &operand : op->getOpOperands()) {
       if (!isFloat(operand.get().getType()))
         continue;
       Type type = writtenElement(operand.get());
       bool isParameter = operand.get().getDefiningOp<ParameterOp>();
-      if (castsOperands && type.isF32() && !(decision.kind == PrecisionClass::rows && isParameter))
+      if (castsOperands && type.isF32() && !(decision.kind == Casting::rows && isParameter))
         type = decision.type;
       operand.set(castTo(operand.get(), type, op));
     }
@@ -116,7 +113,7 @@ private:
       return success();
     if (failed(inferAgain(op)))
       return failure();
-    if (decision.kind == PrecisionClass::narrows && decision.type)
+    if (decision.kind == Casting::narrows && decision.type)
       narrowResults(op, decision.type);
     explain(op, decision);
     return success();

@@ -3,9 +3,6 @@
 // dimension 0, x · xᵀ), and notes the op for whoever feeds the job. Rows of padding have weight zero in the loss, but
 // in such an op they count like samples; a micro-batch sees only its own. Batch norm, which weighs them and whose
 // statistics are per micro-batch by definition, is not one.
-#include "ir/ops/arrangement/OrderOps.h"
-#include "ir/ops/reduction/NormalizationOps.h"
-#include "ir/ops/reduction/ReductionOps.h"
 #include "ir/ops/structure/GraphOps.h"
 #include "passes/Passes.h"
 #include "passes/shape/SampleDims.h"
@@ -36,17 +33,11 @@ public:
       return false;
     }
     SampleDims::Step step = dims.follow(op, op.getShardingRule());
-    return step.hasTwo || (step.factor && !step.isKept) || (step.isLost && readsWholeLines(op));
+    // Other ops that do not follow a dimension move elements, or have one of size 1.
+    return step.hasTwo || (step.factor && !step.isKept) || (step.isLost && mixesWholeDims(op));
   }
 
 private:
-  /// Whether each element of a result depends on all of the dimension that the op keeps whole. Other ops that do not
-  /// follow a dimension move elements, or have one of size 1.
-  static bool readsWholeLines(Operation *op) {
-    return isa<SoftmaxOp, LogSoftmaxOp, HardmaxOp, CumsumOp, TopKOp, ArgMaxOp, ArgMinOp, ReduceMaxOp, ReduceMinOp,
-               ReduceProdOp>(op);
-  }
-
   SampleDims dims;
   llvm::DenseSet<Value> weighed; ///< by sample_weight
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replaces composite ops by their parts, so that gradient, sharding and lowering are those of the parts.
 #include "ir/dialect/Dialect.h"
-#include "ir/ops/product/AttentionOps.h"
 #include "passes/Passes.h"
 #include "passes/shape/PartsOf.h"
 
@@ -28,9 +27,7 @@ struct DecomposePass : impl::DecomposeBase<DecomposePass> {
       OpBuilder builder(op->getContext(), &listener);
       builder.setInsertionPoint(op);
       Operation *before = op->getPrevNode();
-      auto attention = dyn_cast<AttentionOp>(op.getOperation());
-      SmallVector<Value> parts =
-          attention && storesScores ? attention.decomposeWithScores(builder) : op.decompose(builder);
+      SmallVector<Value> parts = storesScores ? op.decomposeWithScores(builder) : op.decompose(builder);
       if (parts.empty())
         continue;
       Operation *part = before ? before->getNextNode() : &op->getBlock()->front();

@@ -26,7 +26,7 @@ public:
   StageStep(GraphOp graph, int64_t stage, double flopsPerByte) {
     for (bool isForward : {true, false})
       for (Operation &op : graph.getBody().front())
-        if (!isa<ReturnOp, ReshapeOp>(op) && !isMemoryOfTheJob(&op) && getPlace(&op).getStage() == stage &&
+        if (!isa<ReturnOp>(op) && !isView(&op) && !isMemoryOfTheJob(&op) && getPlace(&op).getStage() == stage &&
             (getPlace(&op).getPhase() == Phase::forward) == isForward)
           add(&op, isForward, flopsPerByte);
   }

@@ -3,16 +3,18 @@
 #pragma once
 
 #include "ir/dialect/ElementTypes.h"
-#include "ir/ops/arrangement/ShapeOps.h"
 #include "ir/ops/structure/GraphOps.h"
 #include "ir/ops/structure/LiteralOps.h"
 
 namespace dg::passes {
 
-/// The value whose memory this is: a reshape is another name of its operand.
+/// The value whose memory this is: a view is another name of its operand.
 inline mlir::Value memoryOf(mlir::Value value) {
-  while (auto reshape = value.getDefiningOp<ir::ReshapeOp>())
-    value = reshape.getInput();
+  while (mlir::Operation *op = value.getDefiningOp()) {
+    if (!ir::isView(op))
+      break;
+    value = op->getOperand(0);
+  }
   return value;
 }
 

@@ -5,7 +5,9 @@
 
 include "ir/dialect/OpBase.td"
 
-class DG_Arrangement<string mnemonic, dag inputs> : DG_Op<mnemonic, inputs, (outs DG_Tensor:$result), [Composite]>;
+class DG_Arrangement<string mnemonic, dag inputs> : DG_Op<mnemonic, inputs, (outs DG_Tensor:$result), [Composite]> {
+  let precision = Follows;
+}
 
 def DG_PadOp : DG_Arrangement<"pad", (ins DG_Tensor:$input, Optional<DG_Tensor>:$fill, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
     DefaultValuedAttr<StrAttr, "\"constant\"">:$mode, DefaultValuedAttr<F64Attr, "0.0">:$value)> {

@@ -56,6 +56,14 @@ static double combine(StringRef reduction, double present, double update) {
   return update;
 }
 
+/// The largest of the dimensions that a row of the indices has places in: each column has a bound of its own.
+static int64_t mostPlaces(RankedTensorType input, int64_t batchDims, RankedTensorType indices) {
+  int64_t most = 0;
+  for (int64_t size : input.getShape().slice(batchDims, indices.getShape().back()))
+    most = std::max(most, size);
+  return most;
+}
+
 static int64_t productOf(ArrayRef<int64_t> sizes) {
   int64_t product = 1;
   for (int64_t size : sizes)
@@ -118,6 +126,10 @@ ShardingRule GatherOp::getShardingRule() {
 
 OpCost GatherOp::getCost() { return copyCost(getResult().getType(), getIndices().getType(), 0); }
 
+IndexBound GatherOp::getIndexBound(unsigned operand) {
+  return {operand == 1 ? tensorOf(getInput()).getDimSize(getDim()) : 0, /*countsFromEnd=*/true};
+}
+
 LogicalResult GatherOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                  const RunScalars &) {
   int64_t size = operands[0].shape[getDim()], inner = productOf(ArrayRef(operands[0].shape).drop_front(getDim() + 1)),
@@ -173,6 +185,10 @@ ShardingRule GatherGradOp::getShardingRule() {
 }
 
 OpCost GatherGradOp::getCost() { return {double(tensorOf(getGrad()).getNumElements()), operandAndResultBytes(*this)}; }
+
+IndexBound GatherGradOp::getIndexBound(unsigned operand) {
+  return {operand == 1 ? int64_t(getSize()) : 0, /*countsFromEnd=*/true};
+}
 
 LogicalResult GatherGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                      const RunScalars &) {
@@ -236,6 +252,10 @@ ShardingRule GatherElementsOp::getShardingRule() {
 }
 
 OpCost GatherElementsOp::getCost() { return copyCost(getResult().getType(), getIndices().getType(), 0); }
+
+IndexBound GatherElementsOp::getIndexBound(unsigned operand) {
+  return {operand == 1 ? tensorOf(getInput()).getDimSize(getDim()) : 0, /*countsFromEnd=*/true};
+}
 
 LogicalResult GatherElementsOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                          const RunScalars &) {
@@ -313,6 +333,10 @@ ShardingRule ScatterElementsOp::getShardingRule() {
 
 OpCost ScatterElementsOp::getCost() {
   return {double(tensorOf(getUpdates()).getNumElements()), operandAndResultBytes(*this)};
+}
+
+IndexBound ScatterElementsOp::getIndexBound(unsigned operand) {
+  return {operand == 1 ? tensorOf(getInput()).getDimSize(getDim()) : 0, /*countsFromEnd=*/true};
 }
 
 LogicalResult ScatterElementsOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
@@ -419,6 +443,11 @@ ShardingRule GatherNdOp::getShardingRule() {
 
 OpCost GatherNdOp::getCost() { return copyCost(getResult().getType(), getIndices().getType(), 0); }
 
+IndexBound GatherNdOp::getIndexBound(unsigned operand) {
+  return {operand == 1 ? mostPlaces(tensorOf(getInput()), getBatchDims(), tensorOf(getIndices())) : 0,
+          /*countsFromEnd=*/true};
+}
+
 LogicalResult GatherNdOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                    const RunScalars &) {
   int64_t inner = productOf(ArrayRef(operands[0].shape).drop_front(getBatchDims() + operands[1].shape.back()));
@@ -467,6 +496,11 @@ ShardingRule ScatterNdOp::getShardingRule() {
 
 OpCost ScatterNdOp::getCost() {
   return {double(tensorOf(getUpdates()).getNumElements()), operandAndResultBytes(*this)};
+}
+
+IndexBound ScatterNdOp::getIndexBound(unsigned operand) {
+  return {operand == 1 ? mostPlaces(tensorOf(getInput()), getBatchDims(), tensorOf(getIndices())) : 0,
+          /*countsFromEnd=*/true};
 }
 
 LogicalResult ScatterNdOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
@@ -548,6 +582,11 @@ ShardingRule ReverseSequenceOp::getShardingRule() {
   for (int64_t i = 2; i < input.getRank(); ++i)
     tie(rule, input.getDimSize(i), {{0, i}}, i);
   return rule;
+}
+
+/// A sequence may be as long as there are steps.
+IndexBound ReverseSequenceOp::getIndexBound(unsigned operand) {
+  return {operand == 1 ? tensorOf(getInput()).getDimSize(1 - getBatchDim()) + 1 : 0};
 }
 
 LogicalResult ReverseSequenceOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,

@@ -94,6 +94,10 @@ OpCost EmbeddingOp::getCost() {
   return {0, 2.0 * result.getNumElements() * result.getElementTypeBitWidth() / 8};
 }
 
+IndexBound EmbeddingOp::getIndexBound(unsigned operand) {
+  return {operand == 1 ? tensorOf(getTable()).getDimSize(0) : 0};
+}
+
 LogicalResult EmbeddingOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                     const RunScalars &) {
   int64_t width = rowSize(operands[0]);
@@ -137,6 +141,8 @@ OpCost EmbeddingGradOp::getCost() {
   return {double(tensorOf(getGrad()).getNumElements()), operandAndResultBytes(*this)};
 }
 
+IndexBound EmbeddingGradOp::getIndexBound(unsigned operand) { return {operand == 1 ? int64_t(getRows()) : 0}; }
+
 LogicalResult EmbeddingGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                         const RunScalars &) {
   int64_t width = rowSize(operands[0]);
@@ -177,6 +183,10 @@ OpCost PickOp::getCost() {
   return {0, 2.0 * result.getNumElements() * result.getElementTypeBitWidth() / 8};
 }
 
+IndexBound PickOp::getIndexBound(unsigned operand) {
+  return {operand == 1 ? tensorOf(getInput()).getShape().back() : 0};
+}
+
 LogicalResult PickOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
   int64_t classes = rowSize(operands[0]);
   for (int64_t place = 0; place < operands[1].numElements(); ++place) {
@@ -214,6 +224,8 @@ Gradients PickGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 ShardingRule PickGradOp::getShardingRule() { return leadingRule(*this, tensorOf(getGrad()).getRank(), {0, 1}, {0}); }
 
 OpCost PickGradOp::getCost() { return {0, operandAndResultBytes(*this)}; }
+
+IndexBound PickGradOp::getIndexBound(unsigned operand) { return {operand == 1 ? int64_t(getClasses()) : 0}; }
 
 LogicalResult PickGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                    const RunScalars &) {
@@ -260,6 +272,10 @@ OpCost PickLogSoftmaxOp::getCost() {
   return {5 * double(tensorOf(getInput()).getNumElements()), operandAndResultBytes(*this)};
 }
 
+IndexBound PickLogSoftmaxOp::getIndexBound(unsigned operand) {
+  return {operand == 1 ? tensorOf(getInput()).getShape().back() : 0};
+}
+
 LogicalResult PickLogSoftmaxOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                          const RunScalars &) {
   int64_t classes = rowSize(operands[0]);
@@ -304,6 +320,10 @@ OpCost PickLogSoftmaxGradOp::getCost() {
   return {4 * double(tensorOf(getInput()).getNumElements()), operandAndResultBytes(*this)};
 }
 
+IndexBound PickLogSoftmaxGradOp::getIndexBound(unsigned operand) {
+  return {operand == 3 ? tensorOf(getInput()).getShape().back() : 0};
+}
+
 LogicalResult PickLogSoftmaxGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                              const RunScalars &) {
   int64_t classes = rowSize(operands[2]);
@@ -337,12 +357,19 @@ ShardingRule CorrectOp::getShardingRule() { return leadingRule(*this, tensorOf(g
 
 OpCost CorrectOp::getCost() { return {double(tensorOf(getScores()).getNumElements()), operandAndResultBytes(*this)}; }
 
+IndexBound CorrectOp::getIndexBound(unsigned operand) {
+  return {operand == 1 ? tensorOf(getScores()).getShape().back() : 0};
+}
+
 LogicalResult CorrectOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                   const RunScalars &) {
   int64_t classes = rowSize(operands[0]);
   for (int64_t place = 0; place < operands[1].numElements(); ++place) {
     auto row = operands[0].data.begin() + place * classes;
-    results[0].data[place] = std::max_element(row, row + classes) - row == int64_t(operands[1].data[place]);
+    int64_t index = indexAt(*this, operands[1], place, classes);
+    if (index < 0)
+      return failure();
+    results[0].data[place] = std::max_element(row, row + classes) - row == index;
   }
   return success();
 }

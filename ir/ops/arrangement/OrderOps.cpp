@@ -223,6 +223,8 @@ LogicalResult TopKGradOp::inferReturnTypes(MLIRContext *context, std::optional<L
 ShardingRule TopKGradOp::getShardingRule() { return lineRule(*this, axisOf(*this)); }
 OpCost TopKGradOp::getCost() { return costPerElement(*this, 1); }
 
+IndexBound TopKGradOp::getIndexBound(unsigned operand) { return {operand == 1 ? int64_t(getSize()) : 0}; }
+
 LogicalResult TopKGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                                    const RunScalars &) {
   int64_t axis = axisOf(*this), stride = lineStride(operands[0].shape, axis), k = operands[0].shape[axis];
@@ -230,6 +232,9 @@ LogicalResult TopKGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRe
   SmallVector<int64_t> firsts;
   if (k == 0)
     return success();
+  for (double index : operands[1].data)
+    if (!(index >= 0 && index < double(getSize())))
+      return emitOpError() << "found index " << index << ", expected 0 to " << getSize() - 1;
   forEachLine(results[0].shape, axis, [&](int64_t first) { firsts.push_back(first); });
   auto out = firsts.begin();
   forEachLine(operands[0].shape, axis, [&](int64_t first) {

@@ -6,7 +6,9 @@
 
 include "ir/ops/elementwise/ElementwiseBase.td"
 
-class DG_Activation<string mnemonic, dag inputs> : DG_Elementwise<mnemonic, inputs, [Composite]>;
+class DG_Activation<string mnemonic, dag inputs> : DG_Elementwise<mnemonic, inputs, [Composite]> {
+  let precision = Follows;
+}
 
 def DG_HardSigmoidOp : DG_Activation<"hard_sigmoid", (ins DG_Tensor:$input, DefaultValuedAttr<F64Attr, "0.2">:$alpha, DefaultValuedAttr<F64Attr, "0.5">:$beta)> {
   let summary = "max(0, min(1, alpha · x + beta))";

@@ -8,6 +8,8 @@ include "ir/dialect/OpBase.td"
 class DG_Elementwise<string mnemonic, dag inputs, list<Trait> traits = []>
     : DG_Op<mnemonic, inputs, (outs DG_Tensor:$result), !listconcat(traits, [
         Sharded, DefaultCost, DeclareOpInterfaceMethods<DG_ElementwiseOp>])>;
-class DG_Binary<string mnemonic> : DG_Elementwise<mnemonic, (ins DG_Tensor:$lhs, DG_Tensor:$rhs), [Gradient]>;
+class DG_Binary<string mnemonic, Trait kind> : DG_Elementwise<mnemonic, (ins DG_Tensor:$lhs, DG_Tensor:$rhs), [Gradient]> {
+  let precision = kind;
+}
 
 #endif

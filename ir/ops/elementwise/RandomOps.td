@@ -18,6 +18,7 @@ def DG_RandomKeyOp : DG_OpBase<"random_key", (ins I64Attr:$stream), (outs DG_Ten
 def DG_RandomBitsOp : DG_Elementwise<"random_bits", (ins DG_Tensor:$key, DG_Tensor:$index, DefaultValuedAttr<I64Attr, "0">:$word,
     TypeAttr:$to)> {
   let summary = "Uniform numbers from 0 to 1 (below 1, 24 bits) for (key, index): word 0 to 3 of Philox4x32-10";
+  let precision = AsWritten;
   let description = [{
     Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC'11). Key and index are i64 and not negative; equal ones give equal numbers.
     Example: `%u = dg.random_bits %k, %i {to = f32}`.
@@ -30,6 +31,7 @@ def DG_RandomBitsOp : DG_Elementwise<"random_bits", (ins DG_Tensor:$key, DG_Tens
 class DG_Drawn<string mnemonic, dag inputs> : DG_OpBase<mnemonic, !con((ins Optional<DG_Tensor>:$like, OptionalAttr<TypeAttr>:$type), inputs,
     (ins OptionalAttr<I64Attr>:$batch_dim)), (outs DG_Tensor:$result), [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>,
     DeclareOpInterfaceMethods<DG_ReferenceOp>, Composite, DeclareOpInterfaceMethods<DG_TrainingOp>]> {
+  let precision = AsWritten;
   let extraClassDeclaration = [{
     static bool isCompatibleReturnTypes(mlir::TypeRange inferred, mlir::TypeRange actual);
     int64_t getSampleDim() { return getBatchDim() ? int64_t(*getBatchDim()) : getLike() ? 0 : -1; }
@@ -50,6 +52,7 @@ def DG_RandomNormalOp : DG_Drawn<"random_normal", (ins DefaultValuedAttr<F64Attr
 def DG_DropoutOp : DG_Op<"dropout", (ins DG_Tensor:$input, DefaultValuedAttr<F64Attr, "0.5">:$rate, DefaultValuedAttr<I64Attr, "0">:$batch_dim),
     (outs DG_Tensor:$result), [Composite, DeclareOpInterfaceMethods<DG_TrainingOp>]> {
   let summary = "While training each element is 0 with probability `rate`, and the others are divided by 1 - rate; else x";
+  let precision = Follows;
   let description = [{
     `batch_dim` is the dimension of the samples, or of several rows for each; -1 where the input does not depend on samples, as a weight.
     Example: `%y = dg.dropout %x {rate = 0.1}`.

@@ -90,6 +90,9 @@ static double scaleOf(AttentionOp op) {
   return op.getScale() ? op.getScale()->convertToDouble() : 1 / std::sqrt(double(headWidth));
 }
 
+/// Those of key and value: the fewest.
+int64_t AttentionOp::getNumHeads() { return int64_t(getKvHeads().value_or(getHeads())); }
+
 SmallVector<Value> AttentionOp::decompose(OpBuilder &builder) {
   int64_t heads = getHeads(), headWidth = tensorOf(getQuery()).getDimSize(2) / heads,
           valueWidth = tensorOf(getValue()).getDimSize(2) / int64_t(getKvHeads().value_or(heads));

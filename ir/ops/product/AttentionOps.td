@@ -7,8 +7,9 @@ include "ir/dialect/OpBase.td"
 
 def DG_AttentionOp : DG_Op<"attention", (ins DG_Tensor:$query, DG_Tensor:$key, DG_Tensor:$value, Optional<DG_Tensor>:$mask, I64Attr:$heads,
     OptionalAttr<I64Attr>:$kv_heads, UnitAttr:$causal, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$scale),
-    (outs DG_Tensor:$result), [Composite]> {
+    (outs DG_Tensor:$result), [DeclareOpInterfaceMethods<DG_CompositeOp, ["decomposeWithScores"]>, NoWeight, DeclareOpInterfaceMethods<DG_HeadsOp>]> {
   let summary = "Multi-head scaled dot-product attention";
+  let precision = Product;
   let description = [{
     Query, key and value are [batch, tokens, width]; the width of the query is cut into `heads`, that of key and value into `kv_heads` (as many
     unless given; each serves a group of query heads). Scores are multiplied by `scale`, 1/√(head width) unless given. `mask` broadcasts to
@@ -16,14 +17,11 @@ def DG_AttentionOp : DG_Op<"attention", (ins DG_Tensor:$query, DG_Tensor:$key, D
     With `causal` token i sees none after seen token i + `offset` (0 unless given), and with `window` only the last `window` of those.
     Example: `%a = dg.attention %q, %k, %v {heads = 6, causal}`.
   }];
-  let extraClassDeclaration = [{
-    /// The parts with the scores of tokens × tokens in memory, for devices without a kernel for attention in blocks.
-    llvm::SmallVector<mlir::Value> decomposeWithScores(mlir::OpBuilder &builder);
-  }];
 }
 def DG_BlockAttentionOp : DG_Op<"block_attention", (ins DG_Tensor:$query, DG_Tensor:$key, DG_Tensor:$value, I64Attr:$head_width, F64Attr:$scale, UnitAttr:$causal),
-    (outs DG_Tensor:$result, DG_Tensor:$logsumexp), [Gradient, Sharded, Cost]> {
+    (outs DG_Tensor:$result, DG_Tensor:$logsumexp), [Gradient, Sharded, Cost, MixesWholeDims]> {
   let summary = "Attention in blocks of tokens: no matrix of tokens × tokens is stored";
+  let precision = AsWritten;
   let description = [{
     What dg.attention is made of where it has no mask, as many heads of key and value as of query, and heads of one width. Query, key and value are
     [batch, tokens, width], of which each `head_width` elements are a head. Besides the result it gives the logarithm of the sum of the exponentials of each
@@ -33,8 +31,9 @@ def DG_BlockAttentionOp : DG_Op<"block_attention", (ins DG_Tensor:$query, DG_Ten
 }
 def DG_BlockAttentionGradOp : DG_Op<"block_attention_grad", (ins DG_Tensor:$grad, DG_Tensor:$query, DG_Tensor:$key, DG_Tensor:$value,
     DG_Tensor:$logsumexp, DG_Tensor:$row_sums, I64Attr:$head_width, F64Attr:$scale, UnitAttr:$causal),
-    (outs DG_Tensor:$query_grad, DG_Tensor:$key_grad, DG_Tensor:$value_grad), [Sharded, Cost]> {
+    (outs DG_Tensor:$query_grad, DG_Tensor:$key_grad, DG_Tensor:$value_grad), [Sharded, Cost, MixesWholeDims]> {
   let summary = "The gradients of block_attention at query, key and value";
+  let precision = AsWritten;
   let description = [{
     `row_sums` is, for each token and head, Σ grad · result over the head, less the gradient at the logsumexp.
     Example: `%dq, %dk, %dv = dg.block_attention_grad %dy, %q, %k, %v, %l, %s {head_width = 64, scale = 0.125, causal}`.
@@ -43,6 +42,7 @@ def DG_BlockAttentionGradOp : DG_Op<"block_attention_grad", (ins DG_Tensor:$grad
 def DG_RotaryOp : DG_Op<"rotary", (ins DG_Tensor:$input, DG_Tensor:$cos, DG_Tensor:$sin, I64Attr:$heads, UnitAttr:$interleaved),
     (outs DG_Tensor:$result), [Composite]> {
   let summary = "Rotary position embedding: pairs of each head's elements turned by an angle that depends on the token";
+  let precision = Follows;
   let description = [{
     The input is [batch, tokens, width], cosine and sine of the angles are [tokens, pairs] or [batch, tokens, pairs]. A pair is (i, i + pairs) of a
     head, or (2i, 2i + 1) with `interleaved`; what a head has beyond its pairs stays. Example: `%r = dg.rotary %q, %cos, %sin {heads = 6}`.

@@ -8,7 +8,9 @@ include "ir/dialect/OpBase.td"
 /// `extra` names the operands after the first three, in their order.
 class DG_Recurrent<string mnemonic, dag attributes, dag outputs> : DG_Op<mnemonic, !con((ins DG_Tensor:$input, DG_Tensor:$weight, DG_Tensor:$recurrent,
     Variadic<DG_Tensor>:$extras, OptionalAttr<StrArrayAttr>:$extra, DefaultValuedAttr<StrAttr, "\"forward\"">:$direction,
-    OptionalAttr<StrArrayAttr>:$activations, OptionalAttr<F64Attr>:$clip), attributes), outputs, [Composite]>;
+    OptionalAttr<StrArrayAttr>:$activations, OptionalAttr<F64Attr>:$clip), attributes), outputs, [Composite]> {
+  let precision = AsWritten;
+}
 
 def DG_RnnOp : DG_Recurrent<"rnn", (ins), (outs DG_Tensor:$result, DG_Tensor:$last)> {
   let summary = "h' = tanh(x · Wᵀ + h · Rᵀ + b) over time";

@@ -7,13 +7,14 @@ include "ir/dialect/OpBase.td"
 
 class DG_Reduction<string mnemonic, string what, list<Trait> traits>
     : DG_Op<mnemonic, (ins DG_Tensor:$input, DenseI64ArrayAttr:$dims, UnitAttr:$keep), (outs DG_Tensor:$result), traits> {
+  let precision = Statistics;
   let summary = what # " over `dims`, which vanish, or stay with size 1 with `keep`";
   let description = "Example: `%y = dg." # mnemonic # " %x {dims = array<i64: 1>, keep}`.";
 }
 
-def DG_ReduceMaxOp : DG_Reduction<"reduce_max", "The largest element (NaN where there is one; the smallest number of none)", [Gradient, Sharded, Cost]>;
-def DG_ReduceMinOp : DG_Reduction<"reduce_min", "The smallest element (NaN where there is one; the largest number of none)", [Gradient, Sharded, Cost]>;
-def DG_ReduceProdOp : DG_Reduction<"reduce_prod", "The product (1 of none)", [Gradient, Sharded, Cost]>;
+def DG_ReduceMaxOp : DG_Reduction<"reduce_max", "The largest element (NaN where there is one; the smallest number of none)", [Gradient, Sharded, Cost, MixesWholeDims]>;
+def DG_ReduceMinOp : DG_Reduction<"reduce_min", "The smallest element (NaN where there is one; the largest number of none)", [Gradient, Sharded, Cost, MixesWholeDims]>;
+def DG_ReduceProdOp : DG_Reduction<"reduce_prod", "The product (1 of none)", [Gradient, Sharded, Cost, MixesWholeDims]>;
 def DG_ReduceMeanOp : DG_Reduction<"reduce_mean", "The mean", [Composite]>;
 def DG_ReduceL1Op : DG_Reduction<"reduce_l1", "The sum of |x|", [Composite]>;
 def DG_ReduceL2Op : DG_Reduction<"reduce_l2", "√ of the sum of x²", [Composite]>;

@@ -298,6 +298,13 @@ SampleMeasure NllOp::buildPerSampleAccuracy(OpBuilder &builder) {
   return buildAccuracy(builder, getLoc(), getPrediction(), getTarget(), getIgnoreIndex());
 }
 
+/// A target that is ignored may be any number.
+static IndexBound classBound(Value prediction, unsigned operand) {
+  return {operand == 1 ? tensorOf(prediction).getShape().back() : 0};
+}
+IndexBound NllOp::getIndexBound(unsigned operand) { return classBound(getPrediction(), operand); }
+IndexBound CrossEntropyOp::getIndexBound(unsigned operand) { return classBound(getPrediction(), operand); }
+
 LogicalResult NllOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
   return evaluateClassLoss(*this, operands, results[0], getIgnoreIndex(), 0,
                            [](ArrayRef<double> row, int64_t index) { return row[size_t(index)]; });

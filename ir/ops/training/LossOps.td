@@ -6,7 +6,9 @@
 include "ir/dialect/OpBase.td"
 
 class DG_Loss<string mnemonic, dag extra = (ins)> : DG_Op<mnemonic, !con((ins DG_Tensor:$prediction, DG_Tensor:$target), extra), (outs DG_Tensor:$result),
-    [DeclareOpInterfaceMethods<DG_LossOp>]>;
+    [DeclareOpInterfaceMethods<DG_LossOp>]> {
+  let precision = Loss;
+}
 def DG_MseOp : DG_Loss<"mse"> {
   let summary = "Mean of (prediction - target)²";
   let description = [{Example: `%loss = dg.mse %p, %y`.}];
@@ -14,7 +16,9 @@ def DG_MseOp : DG_Loss<"mse"> {
 
 /// A loss of classes. Prediction is […, c], target […] of integers, weight [c].
 class DG_ClassLoss<string mnemonic, dag extra = (ins)> : DG_Op<mnemonic, !con((ins DG_Tensor:$prediction, DG_Tensor:$target, Optional<DG_Tensor>:$weight,
-    OptionalAttr<I64Attr>:$ignore_index), extra), (outs DG_Tensor:$result), [DeclareOpInterfaceMethods<DG_LossOp, ["buildPerSampleAccuracy"]>]>;
+    OptionalAttr<I64Attr>:$ignore_index), extra), (outs DG_Tensor:$result), [Indices, DeclareOpInterfaceMethods<DG_LossOp, ["buildPerSampleAccuracy"]>]> {
+  let precision = Loss;
+}
 def DG_NllOp : DG_ClassLoss<"nll"> {
   let summary = "Mean of minus the log-probability of the target class";
   let description = [{

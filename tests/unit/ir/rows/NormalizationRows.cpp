@@ -16,9 +16,9 @@ std::vector<OpSpec> normalizationRows() {
       {"dg.log_softmax_grad %a, %b", {{"n d"}, {"n d"}}},
       {"dg.layer_norm %a, %b, %c {axis = 1 : i64}", {{"n 2 3"}, {"2 3"}, {"2 3"}}},
       {"dg.layer_norm %a, %b, %c {axis = -3 : i64}", {{"2 1 3"}, {"2 1 3"}, {"2 1 3"}}},
-      {"dg.layer_norm %a, %b, %c", {{"b t 5"}, {"5"}, {"5"}}},
+      {"dg.layer_norm %a, %b, %c", {{"b t 7"}, {"7"}, {"7"}}},
       {"dg.layer_norm %a, %b, %c {epsilon = 0.1}", {{"n 4"}, {"4"}, {"4"}}},
-      {"dg.layer_norm_grad %a, %b, %c", {{"b t 5"}, {"b t 5"}, {"5"}}, 3},
+      {"dg.layer_norm_grad %a, %b, %c", {{"b t 7"}, {"b t 7"}, {"7"}}, 3},
   };
 }
 

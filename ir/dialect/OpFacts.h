@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts of ops that are values: templates that a definition in ODS names (see OpBase.td) and that answer the
+// interfaces. Apart from OpContract.h because they need the generated interfaces.
+#pragma once
+
+#include "ir/dialect/OpContract.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpDefinition.h"
+
+#include "ir/dialect/Interfaces.h.inc"
+
+namespace dg::ir {
+
+template <PrecisionClass kind> struct HasPrecision {
+  template <typename Op> struct Impl : mlir::OpTrait::TraitBase<Op, HasPrecision<kind>::template Impl> {
+    static PrecisionClass getPrecisionClass() { return kind; }
+    static mlir::LogicalResult verifyTrait(mlir::Operation *) {
+      static_assert(kind != PrecisionClass::undecided, "the op's definition lacks `let precision = …`, see OpBase.td");
+      static_assert(kind != PrecisionClass::product || Op::template hasTrait<WeightOp::Trait>(),
+                    "a product says Weight<operand> or NoWeight in its traits");
+      return mlir::success();
+    }
+  };
+};
+
+/// -1: none of the operands.
+template <int operand> struct HasWeight {
+  template <typename Op> struct Impl : mlir::OpTrait::TraitBase<Op, HasWeight<operand>::template Impl> {
+    static std::optional<unsigned> getWeightOperand() {
+      return operand < 0 ? std::nullopt : std::optional(unsigned(operand));
+    }
+  };
+};
+
+/// Each element of a result depends on all of a dimension that the sharding rule does not follow.
+template <typename Op> struct MixesWholeDims : mlir::OpTrait::TraitBase<Op, MixesWholeDims> {};
+/// Whether it is such an op.
+inline bool mixesWholeDims(mlir::Operation *op) { return op->hasTrait<MixesWholeDims>(); }
+
+/// The result is the memory of the operand under another shape.
+template <typename Op> struct View : mlir::OpTrait::TraitBase<Op, View> {};
+/// Whether it is such an op.
+inline bool isView(mlir::Operation *op) { return op->hasTrait<View>(); }
+
+/// The elements of the operand in another order or shape and nothing else.
+template <typename Op> struct Rearranges : mlir::OpTrait::TraitBase<Op, Rearranges> {};
+/// Whether it is such an op.
+inline bool isRearrangement(mlir::Operation *op) { return op->hasTrait<Rearranges>(); }
+
+} // namespace dg::ir
