@@ -144,6 +144,7 @@ check_tidy() {
 
 check_sources() {
   check layers tools/check-layers
+  check passes tools/check-passes
   check test-rules tools/check-tests
   check format check_format
   check scripts check_scripts

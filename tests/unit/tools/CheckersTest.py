@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Proves that check-layers and check-tests find what is planted in a small tree, and are silent about a clean one.
+# Proves that check-layers, check-passes and check-tests find what is planted in a small tree, and are silent about a clean one.
 import importlib.machinery
 import importlib.util
 import os
@@ -19,6 +19,7 @@ def load(name):
 
 
 layers = load("check-layers")
+passes = load("check-passes")
 tests = load("check-tests")
 
 
@@ -90,6 +91,50 @@ class LayersTest(unittest.TestCase):
     def testCircle(self):
         self.assertOne({"runtime/data/A.h": '#include "runtime/launch/B.h"\n',
                         "runtime/launch/B.h": '#include "runtime/data/A.h"\n'}, "circle", "runtime/data -> runtime/launch")
+
+
+class PassesTest(unittest.TestCase):
+    OPS = ('def DG_LossOp : OpInterface<"LossOp"> {}\n'
+           'def DG_ReluOp : DG_Elementwise<"relu", (ins)> {}\ndef DG_PickOp\n    : Op<DG_Dialect, "pick", []> {}\n'
+           'def DG_GraphOp : Op<DG_Dialect, "graph", []> {}\n')
+
+    def violations(self, path, text):
+        with Tree({"ir/ops/Ops.td": self.OPS, path: text}) as root:
+            return passes.check(root)
+
+    def assertOne(self, text, *parts, path="passes/shape/A.cpp"):
+        found = self.violations(path, text)
+        self.assertEqual(len(found), 1, found)
+        for part in parts:
+            self.assertIn(part, found[0])
+
+    def testStructureInterfacesAndBuildingAreSilent(self):
+        self.assertEqual([], self.violations("passes/shape/A.cpp", (
+            "for (auto graph : module.getOps<GraphOp>()) // ReluOp\n"
+            '  if (isa<LossOp>(op)) builder.create<ReluOp>(loc, x); error << "dg.relu is meant: ReluOp, relu";\n'
+            'if (graph.getSymName() == "relu") {}\n')))
+
+    def testCastToAnOp(self):
+        self.assertOne("\nif (auto relu = dyn_cast<ir::ReluOp>(op))\n", "passes/shape/A.cpp:2", "asks for ReluOp", "interface or trait")
+
+    def testListOverSeveralLines(self):
+        self.assertOne("return isa<GraphOp,\n           ReluOp>(op);\n", "passes/shape/A.cpp:2", "ReluOp")
+
+    def testParameterOfAFunction(self):
+        self.assertOne("static void fuse(ReluOp relu) {}\n", "passes/split/A.h:1", path="passes/split/A.h")
+
+    def testNamesInAStringSwitch(self):
+        self.assertOne('  .Case("relu", true)\n', 'lists the op name "relu"')
+
+    def testNamesInATable(self):
+        self.assertOne('const char *low[] = {\n  "relu",\n};\n', "passes/shape/A.cpp:2", '"relu"')
+
+    def testNameWithDialect(self):
+        self.assertOne('bool is = op->getName().getStringRef() == "dg.relu";\n', '"dg.relu"')
+
+    def testSubjectOfItsFileOnly(self):
+        self.assertEqual([], self.violations("passes/fuse/FuseSoftmaxPick.cpp", "void fuse(PickOp pick);\n"))
+        self.assertOne("void fuse(PickOp pick);\n", "passes/fuse/FuseOther.cpp:1", path="passes/fuse/FuseOther.cpp")
 
 
 class LitRuleTest(unittest.TestCase):
