@@ -10,6 +10,12 @@ def DeduceTypes : Pass<"dg-deduce-types", "mlir::ModuleOp"> {
   let description = [{
     A `?` in the type of a graph input is the dimension "batch". Afterwards no value has type `!dg.any` and no dimension is
     dynamic. Fails at the op whose operands do not fit, and at a graph with a dimension that nothing binds.
+    ```mlir
+    // before, and after batch=4
+    dg.graph @infer(%x: tensor<?x6xf32>) {                  dg.graph @infer(%x: tensor<4x6xf32>) typed {
+      %w = dg.parameter "w" tensor<3x6xf32> uniform 0.5       %w = dg.parameter "w" tensor<3x6xf32> uniform 0.5 : tensor<3x6xf32>
+      %p = dg.linear %x, %w                                   %p = dg.linear %x, %w : (tensor<4x6xf32>, tensor<3x6xf32>) -> tensor<4x3xf32>
+    ```
   }];
   let options = [Option<"batch", "batch", "int64_t", "0", "Size of the dimension named batch; 0: not bound">];
 }
@@ -19,6 +25,13 @@ def AddLoss : Pass<"dg-add-loss", "mlir::ModuleOp"> {
   let description = [{
     The first result of @loss is the prediction. The targets are class numbers (i64, the prediction's shape without its last dimension) where
     the loss takes those, else a tensor like the prediction.
+    ```mlir
+    // before, and after loss=mse
+    dg.graph @loss(%x: tensor<4x3xf32>) typed {             dg.graph @loss(%x: tensor<4x3xf32>, %y: tensor<4x2xf32>) typed {
+      %p = dg.linear %x, %w                                   %p = dg.linear %x, %w
+                                                              %loss = dg.mse %p, %y
+      dg.return %p                                            dg.return %loss {names = ["loss"]}
+    ```
   }];
   let options = [Option<"loss", "loss", "std::string", "\"\"", "A loss op and its attributes: mse, cross_entropy:label_smoothing=0.1,ignore_index=-100, …">];
 }
@@ -31,6 +44,12 @@ def CheckMesh : Pass<"dg-check-mesh", "mlir::ModuleOp"> {
 
 def FreezeParameters : Pass<"dg-freeze-parameters", "mlir::ModuleOp"> {
   let summary = "Takes parameters out of training by name";
+  let description = [{
+    ```mlir
+    // before, and after patterns=w
+    %w = dg.parameter "w" tensor<3x6xf32> uniform 0.5       %w = dg.parameter "w" tensor<3x6xf32> uniform 0.5 {frozen}
+    ```
+  }];
   let options = [ListOption<"patterns", "patterns", "std::string", "Names with * and ?, each of which matches at least one parameter">];
 }
 
@@ -39,15 +58,32 @@ def NumberOps : Pass<"dg-number-ops", "mlir::ModuleOp"> {
   let description = [{
     The number is the `origin` of the op and of whatever later passes make of it: its parts, its gradients, its updates. Programs that
     are copies of one graph then agree on stages, although each takes ops apart in its own way.
+    ```mlir
+    // before                                               // after
+    %w = dg.parameter "w" tensor<3x6xf32> uniform 0.5       %w = dg.parameter "w" … {place = #dg.place<origin = 0>}
+    %p = dg.linear %x, %w                                   %p = dg.linear %x, %w {place = #dg.place<label = "p", origin = 1>}
+    dg.return %p                                            dg.return %p {place = #dg.place<origin = 2>}
+    ```
   }];
 }
 
+def VerifyShapes : Pass<"dg-verify-shapes", "mlir::ModuleOp"> {
+  let summary = "Closes the shape phase: every value has a static type, each op of the author its number";
+}
+
 def MixedPrecision : Pass<"dg-mixed-precision", "mlir::ModuleOp"> {
-  let summary = "Casts to bf16 or f16 what gains from it, by lists of ops";
+  let summary = "Casts to bf16 or f16 what gains from it, by the classes that ops state";
   let description = [{
     Products, convolutions and attention have operands and results of 16 bits; elementwise ops, movements and the rows of layer norm follow what they
-    read; losses, statistics, functions with steep slopes and whatever no list names stay as they are. Parameters stay f32. The module's attribute
+    read; losses, statistics, functions with steep slopes and ops that are not known to gain stay as they are. Parameters stay f32. The module's attribute
     "dg.precision" has for each op its name, kind, type and reason.
+    ```mlir
+    // before, and after precision=bf16
+    %p = dg.linear %x, %w                                   %1 = dg.cast %x {to = bf16} : (tensor<4x6xf32>) -> tensor<4x6xbf16>
+                                                            %2 = dg.cast %w {to = bf16} : (tensor<3x6xf32>) -> tensor<3x6xbf16>
+                                                            %3 = dg.linear %1, %2 : (tensor<4x6xbf16>, tensor<3x6xbf16>) -> tensor<4x3xbf16>
+                                                            %p = dg.cast %3 {to = f32} : (tensor<4x3xbf16>) -> tensor<4x3xf32>
+    ```
   }];
   let options = [Option<"precision", "precision", "std::string", "\"f32\"", "f32, bf16 or f16">,
                  ListOption<"overrides", "overrides", "std::string", "PATTERN=f32|bf16|f16 by name of an op, its kind or a parameter; the first that matches decides">];
@@ -55,6 +91,13 @@ def MixedPrecision : Pass<"dg-mixed-precision", "mlir::ModuleOp"> {
 
 def AddEvaluation : Pass<"dg-add-evaluation", "mlir::ModuleOp"> {
   let summary = "Copies @loss to @eval, which will also report accuracy";
+  let description = [{
+    ```mlir
+    // before                                               // after
+    dg.graph @loss(…) { … }                                 dg.graph @loss(…) { … }
+                                                            dg.graph @eval(…) { … }
+    ```
+  }];
 }
 
 def WeighSamples : Pass<"dg-weigh-samples", "mlir::ModuleOp"> {
@@ -63,6 +106,13 @@ def WeighSamples : Pass<"dg-weigh-samples", "mlir::ModuleOp"> {
     Replaces the mean over the batch by Σ sample_weight · loss per sample, with `sample_weight` a new input. Padded rows weigh 0, so
     uneven shards, last partial batches, micro-batches and accumulation all sum to the mean over the samples of the step.
     In `@eval` the accuracy is returned beside the loss where the loss is one of classes.
+    ```mlir
+    // before                                               // after, with a new input sample_weight
+    %loss = dg.nll %x, %y                                   %1 = dg.pick %x, %y
+                                                            %2 = dg.scale %1 {factor = -1.0}
+                                                            %3 = dg.mul %2, %sample_weight
+    dg.return %loss                                         %loss = dg.reduce_sum %3 {dims = array<i64: 0>}
+    ```
   }];
 }
 
@@ -76,6 +126,12 @@ def TrainingForms : Pass<"dg-training-forms", "mlir::ModuleOp"> {
 
 def Decompose : Pass<"dg-decompose", "mlir::ModuleOp"> {
   let summary = "Replaces composite ops by their parts";
+  let description = [{
+    ```mlir
+    // before                                               // after
+    %p = dg.linear %x, %w                                   %p = dg.matmul %x, %w {transpose_rhs}
+    ```
+  }];
   let options = [Option<"storesScores", "stores-scores", "bool", "false",
                         "attention keeps its scores in memory, as on devices without a kernel for attention in blocks">];
 }
@@ -100,17 +156,40 @@ def Differentiate : Pass<"dg-differentiate", "mlir::ModuleOp"> {
     parameter. Gradients of a value with several uses are summed in the reverse order of the uses; ops that lead to no parameter get none.
     Each op knows its origin: the number of the forward op that it belongs to. With a `loss-scale` gradients are those of the loss times a state
     of that name, which --dg-add-optimizer divides by and adapts.
+    ```mlir
+    // before, in @loss                                     // after, in @train
+    %p = dg.matmul %x, %w {transpose_rhs}                   %p = dg.matmul %x, %w {transpose_rhs}
+    …                                                       …
+    dg.return %loss {names = ["loss"]}                      %g = dg.matmul %dp, %x {transpose_lhs, place = #dg.place<phase = backward, …>}
+                                                            dg.return %loss, %g {names = ["loss", "grad w"]}
+    ```
   }];
   let options = [Option<"lossScale", "loss-scale", "double", "0", "What the scale of the loss starts with; 0: there is none">];
 }
 
 def NarrowGradients : Pass<"dg-narrow-gradients", "mlir::ModuleOp"> {
   let summary = "Rounds gradients to 16 bits before data ranks sum them, and widens them for their update";
+  let description = [{
+    ```mlir
+    // before, and after precision=f16
+    dg.return %loss, %g {names = ["loss", "grad w"]}        %1 = dg.cast %g {to = f16, place = #dg.place<phase = update, …>}
+                                                            %2 = dg.cast %1 {to = f32, place = #dg.place<label = "w", phase = update, …>}
+                                                            dg.return %loss, %2 {names = ["loss", "grad w"]}
+    ```
+  }];
   let options = [Option<"precision", "precision", "std::string", "\"bf16\"", "bf16 or f16">];
 }
 
 def AddOptimizer : Pass<"dg-add-optimizer", "mlir::ModuleOp"> {
   let summary = "Turns the gradients that @train returns into parameter updates";
+  let description = [{
+    ```mlir
+    // before, and after optimizer=sgd
+    dg.return %loss, %g {names = ["loss", "grad w"]}        %1 = dg.sgd %w, %g {weight_decay = 0.0}
+                                                            dg.update %1 {param = "w"}
+                                                            dg.return %loss {names = ["loss"]}
+    ```
+  }];
   let options = [Option<"optimizer", "optimizer", "std::string", "\"\"", "NAME:key=value,…[;PATTERN:weight_decay=value]; empty: the module's dg.optimizer">,
                  Option<"growthInterval", "growth-interval", "int64_t", "2000", "Steps without an overflow after which the scale of the loss is doubled">];
 }
@@ -120,8 +199,22 @@ def FuseCasts : Pass<"dg-fuse-casts", "mlir::ModuleOp"> {
   let description = [{
     A product reads an f32 parameter and rounds it by itself, and gives its sums in f32 where they would be widened anyway. What is summed over
     micro-batches keeps its wider type.
+    ```mlir
+    // before                                               // after: it reads f32 and gives f32
+    %c = dg.cast %w {to = bf16}                             %p = dg.matmul %x, %w {to = f32, transpose_rhs}
+    %p = dg.matmul %x, %c {transpose_rhs}                     : (tensor<4x8xbf16>, tensor<6x8xf32>) -> tensor<4x6xf32>
+    %f = dg.cast %p {to = f32}
+    ```
   }];
   let options = [Option<"microbatches", "microbatches", "int64_t", "1", "Micro-batches of a step">];
+}
+
+def VerifyPrecision : Pass<"dg-verify-precision", "mlir::ModuleOp"> {
+  let summary = "Closes the precision phase: every cast changes the type, and none undoes the one before it";
+}
+
+def VerifyTraining : Pass<"dg-verify-training", "mlir::ModuleOp"> {
+  let summary = "Closes the train phase: @train has one update for each trained parameter and no loss op; no phase reads what a later one makes";
 }
 
 def AssignStages : Pass<"dg-assign-stages", "mlir::ModuleOp"> {
@@ -153,6 +246,10 @@ def AssignShardings : Pass<"dg-assign-shardings", "mlir::ModuleOp"> {
                             "What each forward op of the first graph is cut along (default: by rule)">];
 }
 
+def VerifyPartition : Pass<"dg-verify-partition", "mlir::ModuleOp"> {
+  let summary = "Closes the partition phase: every op has a stage, every operand and result a sharding of its rank";
+}
+
 def SplitShards : Pass<"dg-split-shards", "mlir::ModuleOp"> {
   let summary = "Makes every type local to one rank and inserts the collectives between shardings";
   let options = [Option<"mesh", "mesh", "std::string", "\"\"", "Mesh axes: data=2,tensor=2,pipe=2">,
@@ -173,17 +270,40 @@ def SplitStages : Pass<"dg-split-stages", "mlir::ModuleOp"> {
   let summary = "Cuts each graph into chunks: one for each stage and phase, joined by sends and receives";
   let description = [{
     Where a rank holds several parts of the model, each has its own chunks, and what passes between parts of one rank is handed over by name.
-    A chunk then says in "dg.part" which part it is of; one of marked weight gradients has "dg.weight_gradient".
+    A chunk then says in `part` which part it is of; one of marked weight gradients has `weight_gradients`.
   }];
   let options = [Option<"microbatches", "microbatches", "int64_t", "1", "Micro-batches of a step">,
                  Option<"stages", "stages", "int64_t", "0", "Stages that the parts are dealt out to; 0: one for each part">,
                  Option<"folded", "folded", "bool", "false", "Parts go down the stages and up again, else round and round">];
 }
 
+def VerifySplit : Pass<"dg-verify-split", "mlir::ModuleOp"> {
+  let summary = "Closes the split phase: every graph is a chunk, and values leave a stage by a send with one receive, never by name";
+}
+
+def StartCommunicationEarly : Pass<"dg-start-communication-early", "mlir::ModuleOp"> {
+  let summary = "Moves collectives and receives to where their operands are ready";
+  let description = [{
+    Receives come first, a collective right behind the op that makes its operand; a parameter that lies cut is gathered while the one before it is
+    used. Codegen starts communication where it finds it and finishes it at the first reader.
+    ```mlir
+    // before                                            // after
+    %g = dg.matmul %dy, %x {transpose_lhs}               %g = dg.matmul %dy, %x {transpose_lhs}
+    %d = dg.matmul %dy, %w                               %s = dg.all_reduce %g {axis = "data"}
+    %s = dg.all_reduce %g {axis = "data"}                %d = dg.matmul %dy, %w
+    ```
+  }];
+}
+
 def FuseSoftmaxPick : Pass<"dg-fuse-softmax-pick", "mlir::ModuleOp"> {
   let summary = "Picks an element of each row's log-softmax without storing the others";
   let description = [{
     `pick` of a `log_softmax` that nobody else reads becomes `pick_log_softmax`, whose gradient needs the input and one number for each row.
+    ```mlir
+    // before                                               // after
+    %l = dg.log_softmax %x                                  %p, %s = dg.pick_log_softmax %x, %y
+    %p = dg.pick %l, %y
+    ```
   }];
 }
 

@@ -10,7 +10,7 @@
 namespace dg::passes {
 
 void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &options) {
-  // Shapes. From here on every value has a static type.
+  // Shapes.
   DeduceTypesOptions deduce;
   deduce.batch = options.batch;
   manager.addPass(createDeduceTypes(deduce));
@@ -32,6 +32,7 @@ void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &opt
   }
   // Before graphs are copied and taken apart, so that all programs number alike.
   manager.addPass(createNumberOps());
+  manager.addPass(createVerifyShapes());
 
   // Precision, on the author's ops: what these become, and their gradients, have the types that are chosen here.
   const bool isMixed = options.precision != "f32" || !options.precisionOverrides.empty();
@@ -85,7 +86,9 @@ void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &opt
     FuseCastsOptions casts;
     casts.microbatches = options.microbatches;
     manager.addPass(createFuseCasts(casts));
+    manager.addPass(createVerifyPrecision());
   }
+  manager.addPass(createVerifyTraining());
 }
 
 void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options) {
@@ -103,8 +106,9 @@ void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options)
   shardings.choices = options.shardingChoices;
   shardings.zero = options.zero;
   manager.addPass(createAssignShardings(shardings));
+  manager.addPass(createVerifyPartition());
 
-  // Split. From here on types are local and collectives explicit.
+  // Split: types become local and collectives explicit.
   SplitShardsOptions shards;
   shards.mesh = options.mesh;
   shards.zero = options.zero;
@@ -128,6 +132,7 @@ void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options)
     chunks.folded = options.isFolded;
   }
   manager.addPass(createSplitStages(chunks));
+  manager.addPass(createVerifySplit());
 
   // Layouts on local types, before chains are closed to them: what a convolution takes along is not a chain any more.
   manager.addPass(createBlockChannels());
@@ -138,8 +143,10 @@ void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options)
   manager.addPass(mlir::createCSEPass());
   // Whole kernels are prepared, so after fusion.
   manager.addPass(createHoistPreparation());
+  manager.addPass(createStartCommunicationEarly());
   // Who reads a value last is known when nothing moves any more.
   manager.addPass(createOverwriteOperands());
+  manager.addPass(createVerifyChunks());
 }
 
 } // namespace dg::passes

@@ -45,9 +45,6 @@ plan::DType dtypeOf(Type type) {
 
 plan::Phase phaseOf(Phase phase) { return plan::Phase(int(phase)); }
 
-/// Ops that another rank takes part in, and that start something to be finished later.
-bool isCommunication(Operation *op) { return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, ReceiveOp>(op); }
-
 class PlanBuilder {
 public:
   PlanBuilder(ModuleOp module, const PlanOptions &options, KernelSet &kernels, std::vector<LiteralTensor> &literals,
@@ -148,7 +145,6 @@ private:
   }
 
   LogicalResult addChunk(GraphOp graph) {
-    startCommunicationEarly(graph.getBody().front());
     stage = uint32_t(*graph.getStage());
     chunk = plan::Chunk();
     chunk.program = uint32_t(result.programs.size());
@@ -192,44 +188,6 @@ private:
     }
     for (auto &[owner, begin] : begins)
       result.chunks.push_back(std::move(begin));
-  }
-
-  static Operation *firstUser(Operation *op) {
-    Operation *first = nullptr;
-    for (Operation *user : op->getUsers())
-      if (!first || user->isBeforeInBlock(first))
-        first = user;
-    return first;
-  }
-
-  static void startCommunicationEarly(Block &block) {
-    SmallVector<Operation *> communications;
-    for (Operation &op : block)
-      if (isCommunication(&op))
-        communications.push_back(&op);
-    Operation *lastReceive = nullptr, *beforeLastGathered = nullptr;
-    llvm::DenseMap<Operation *, Operation *> lastAfter;
-    for (Operation *op : communications) {
-      // A parameter that lies cut is gathered while the one before it is used, so that two are whole at a time.
-      if (isa<AllGatherOp>(op) && op->getOperand(0).getDefiningOp<ParameterOp>()) {
-        Operation *user = firstUser(op);
-        if (beforeLastGathered && beforeLastGathered->isBeforeInBlock(op))
-          op->moveBefore(beforeLastGathered);
-        beforeLastGathered = user;
-        continue;
-      }
-      if (isa<ReceiveOp>(op)) {
-        lastReceive ? op->moveAfter(lastReceive) : op->moveBefore(&block.front());
-        lastReceive = op;
-        continue;
-      }
-      Operation *producer = op->getOperand(0).getDefiningOp();
-      if (!producer)
-        continue;
-      Operation *&last = lastAfter[producer];
-      op->moveAfter(last ? last : producer);
-      last = op;
-    }
   }
 
   //===- Values

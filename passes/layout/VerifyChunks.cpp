@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Closes the fuse and layout phases: what codegen gets. Losses and training forms are gone, a fused op holds
+// elementwise ops alone, and nothing is computed for nobody.
+#include "ir/ops/structure/GraphOps.h"
+#include "passes/layout/LayoutPasses.h"
+
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+
+namespace dg::passes {
+#define GEN_PASS_DEF_VERIFYCHUNKS
+#include "passes/layout/LayoutPasses.h.inc"
+
+namespace {
+
+using namespace ir;
+
+struct VerifyChunksPass : impl::VerifyChunksBase<VerifyChunksPass> {
+  void runOnOperation() override {
+    for (auto graph : getOperation().getOps<GraphOp>())
+      for (Operation &op : graph.getBody().front())
+        if (failed(verify(&op)))
+          return signalPassFailure();
+  }
+
+private:
+  static LogicalResult verify(Operation *op) {
+    if (isa<LossOp, TrainingOp>(op))
+      return op->emitOpError("is left after the layout phase, expected its parts, which have kernels");
+    if (isOpTriviallyDead(op))
+      return op->emitOpError("has results that nothing reads after the layout phase");
+    auto fused = dyn_cast<FusedOp>(op);
+    if (!fused)
+      return success();
+    for (Operation &inner : fused.getBody().front())
+      if (!isa<ElementwiseOp, ReturnOp, ConstantOp>(inner))
+        return op->emitOpError() << "holds '" << inner.getName() << "', expected elementwise ops";
+    return success();
+  }
+};
+
+} // namespace
+} // namespace dg::passes
