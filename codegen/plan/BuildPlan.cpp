@@ -133,11 +133,8 @@ private:
   }
 
   /// The part of the model, as SplitStages wrote it.
-  static int64_t partOf(GraphOp chunk) {
-    auto part = chunk->getAttrOfType<IntegerAttr>("dg.part");
-    return part ? part.getInt() : int64_t(*chunk.getStage());
-  }
-  static bool isWeightPart(GraphOp chunk) { return chunk->hasAttr("dg.weight_gradient"); }
+  static int64_t partOf(GraphOp chunk) { return int64_t(chunk.getPart().value_or(*chunk.getStage())); }
+  static bool isWeightPart(GraphOp chunk) { return chunk.getWeightGradients(); }
 
   void addRole(plan::ChunkRole role) {
     roles.resize(result.chunks.size());

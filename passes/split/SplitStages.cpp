@@ -110,9 +110,8 @@ private:
           graph.getLoc(), builder.getStringAttr(name), builder.getArrayAttr({}), builder.getArrayAttr({}),
           graph.getSymNameAttr(), builder.getI64IntegerAttr(stage), PhaseAttr::get(builder.getContext(), spot.phase));
       if (spot.part != stage)
-        chunk.graph->setAttr("dg.part", builder.getI64IntegerAttr(spot.part));
-      if (spot.isWeight)
-        chunk.graph->setAttr(weightGradientName, builder.getUnitAttr());
+        chunk.graph.setPart(spot.part);
+      chunk.graph.setWeightGradients(spot.isWeight);
       chunk.graph.getBody().emplaceBlock();
     }
     return chunk;

@@ -22,10 +22,21 @@ def DG_GraphOp : Op<DG_Dialect, "graph", [IsolatedFromAbove, Symbol, SingleBlock
       dg.return %loss
     }
     ```
-    After the split phase a graph is a chunk: the ops of one `program`, `stage` and `phase`.
+    After the split phase a graph is a chunk: the ops of one `program`, `stage` and `phase`. Where a rank holds several parts of the model,
+    `part` says which one it is of (else the stage); a chunk with `weight_gradients` computes what only an update waits for.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$input_names, TypeArrayAttr:$input_types,
-                       OptionalAttr<StrAttr>:$program, OptionalAttr<I64Attr>:$stage, OptionalAttr<DG_Phase>:$phase);
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       StrArrayAttr:$input_names,
+                       TypeArrayAttr:$input_types,
+                       OptionalAttr<StrAttr>:$program,
+                       OptionalAttr<I64Attr>:$stage,
+                       OptionalAttr<DG_Phase>:$phase,
+                       OptionalAttr<I64Attr>:$part,
+                       UnitAttr:$weight_gradients);
+  let builders = [OpBuilder<(ins "mlir::StringAttr":$name, "mlir::ArrayAttr":$input_names, "mlir::ArrayAttr":$input_types,
+      "mlir::StringAttr":$program, "mlir::IntegerAttr":$stage, "::dg::ir::PhaseAttr":$phase), [{
+    build($_builder, $_state, name, input_names, input_types, program, stage, phase, mlir::IntegerAttr(), mlir::UnitAttr());
+  }]>];
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

@@ -10,7 +10,7 @@
 // WEIGHTS: dg.graph @train.1.backward(
 // WEIGHTS: dg.send
 // WEIGHTS: dg.graph @train.1.backward.weights(
-// WEIGHTS-SAME: dg.weight_gradient
+// WEIGHTS-SAME: weight_gradients
 // WEIGHTS-NOT: dg.send
 // WEIGHTS: dg.accumulate
 // WEIGHTS: dg.graph @train.0.backward(
@@ -20,7 +20,7 @@
 // PARTS: dg.graph @train.0.forward(
 // PARTS: dg.return {{.*}}names = ["r/relu"]
 // PARTS: dg.graph @train.0.forward.1(
-// PARTS-SAME: dg.part = 1 : i64, input_names = ["r/relu"]
+// PARTS-SAME: input_names = ["r/relu"], part = 1 : i64
 // PARTS: dg.graph @train.0.backward.1(
 // PARTS: dg.return {{.*}}names = ["dr/mul"]
 // PARTS: dg.graph @train.0.backward(
