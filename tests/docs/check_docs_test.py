@@ -63,7 +63,7 @@ class CheckDocsTest(unittest.TestCase):
         self.assertOne("    mpirun -n 4 dgrun job.dgx --batch 3", "dgrun --batch")
         self.assertOne("the flag `--nowhere`", "flag --nowhere")
         self.assertOne("```\ntools/check.sh --fast\n```", "check.sh --fast")
-        self.assertClean("`--mesh data=2`, `dgrun JOB.dgx --data x=1`, --not-in-code\n\n    cmake --anything # dgc --anything\n")
+        self.assertClean("`--mesh data=2`, `dgrun JOB.dgx --data x=1`, --not-in-code, `dpkg --force-all`\n\n    cmake --anything # dgc --anything\n")
 
     def testShape(self):
         self.assertOne("word " * 30, "columns; prose has at most 120")
