@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 (FIPS 180-4) and HMAC (RFC 2104): all the cryptography that the rendezvous of a job needs.
+// SHA-256 and HMAC, from libcrypto: all the cryptography that the rendezvous of a job needs.
 #pragma once
 
 #include <array>
