@@ -36,12 +36,19 @@ file(WRITE "${PROJECT_BINARY_DIR}/dg_mlir_pch/Empty.cpp" "// The precompiled hea
 add_library(dg_mlir_pch OBJECT EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/dg_mlir_pch/Empty.cpp")
 target_precompile_headers(dg_mlir_pch PRIVATE "${CMAKE_CURRENT_LIST_DIR}/MlirPch.h")
 _dg_mlir_flags(dg_mlir_pch)
+# Named by a path relative to the build folder, and to ccache by this sum: its bytes hold absolute paths, by which no two clones
+# would share a result.
+set(DG_MLIR_PCH CMakeFiles/dg_mlir_pch.dir/cmake_pch.hxx.pch)
+file(SHA256 "${CMAKE_CURRENT_LIST_DIR}/MlirPch.h" dg_mlir_pch_sum)
+file(WRITE "${PROJECT_BINARY_DIR}/${DG_MLIR_PCH}.sum" "LLVM ${LLVM_PACKAGE_VERSION} ${dg_mlir_pch_sum}\n")
 
 # dg_use_mlir(target): the target may include and link MLIR and LLVM. Its headers stay includable by other such targets only.
 function(dg_use_mlir target)
   _dg_mlir_flags(${target})
   target_link_libraries(${target} PRIVATE MLIR LLVM)
-  target_precompile_headers(${target} REUSE_FROM dg_mlir_pch)
+  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Winvalid-pch -include-pch ${DG_MLIR_PCH}>")
+  get_target_property(sources ${target} SOURCES)
+  set_property(SOURCE ${sources} APPEND PROPERTY OBJECT_DEPENDS "${PROJECT_BINARY_DIR}/${DG_MLIR_PCH}")
 endfunction()
 
 # dg_mlir_tablegen(target file.td [flags... output]...): runs mlir-tblgen once for each output, before the target is compiled.
