@@ -35,7 +35,7 @@ FailureOr<StepResults> SimulatedStep::run(StringRef program) {
   }
   for (Run &run : runs)
     if (!run.isDone) {
-      Operation *stuck = run.isStarted ? run.next : run.chunk.getOperation();
+      Operation *stuck = run.isStarted ? run.awaited.getOperation() : run.chunk.getOperation();
       return stuck->emitOpError() << "of program '" << program << "', stage " << run.stage << ", micro-batch "
                                   << run.microbatch << " waits for what nobody sends: the program has a deadlock";
     }
@@ -153,6 +153,17 @@ FailureOr<bool> SimulatedStep::start(Run &run) {
   return true;
 }
 
+/// The receives whose messages an op needs, in its own operands or inside of it.
+static SmallVector<ReceiveOp> receivesReadBy(Operation &op) {
+  SmallVector<ReceiveOp> receives;
+  op.walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (auto receive = operand.getDefiningOp<ReceiveOp>())
+        receives.push_back(receive);
+  });
+  return receives;
+}
+
 FailureOr<bool> SimulatedStep::advance(Run &run) {
   if (run.isDone)
     return false;
@@ -164,9 +175,22 @@ FailureOr<bool> SimulatedStep::advance(Run &run) {
     hasMoved = true;
   }
   for (; run.next; run.next = run.next->getNextNode()) {
-    if (auto receive = dyn_cast<ReceiveOp>(run.next))
-      if (!mailbox.count({int64_t(receive.getChannel()), run.microbatch}))
+    if (isa<ReceiveOp>(run.next))
+      continue;
+    // The end of a chunk waits for all of its messages.
+    auto awaited = isa<ReturnOp>(run.next) ? llvm::to_vector(run.chunk.getBody().front().getOps<ReceiveOp>())
+                                           : receivesReadBy(*run.next);
+    for (ReceiveOp receive : awaited) {
+      if (run.values.count(receive.getResult()))
+        continue;
+      auto message = mailbox.extract({int64_t(receive.getChannel()), run.microbatch});
+      if (message.empty()) {
+        run.awaited = receive;
         return hasMoved;
+      }
+      if (failed(bindResult(run, receive.getResult(), std::move(message.mapped()))))
+        return failure();
+    }
     if (failed(execute(run, *run.next)))
       return failure();
     hasMoved = true;
@@ -216,10 +240,6 @@ LogicalResult SimulatedStep::execute(Run &run, Operation &op) {
       return op.emitOpError() << "sends on channel " << key.first << " a second time in micro-batch " << key.second
                               << ", expected one receive for each send";
     return success();
-  }
-  if (auto receive = dyn_cast<ReceiveOp>(op)) {
-    auto message = mailbox.extract({int64_t(receive.getChannel()), run.microbatch});
-    return bindResult(run, receive.getResult(), std::move(message.mapped()));
   }
   if (auto accumulate = dyn_cast<AccumulateOp>(op)) {
     PerRank &value = run.values[accumulate.getValue()];

@@ -3,6 +3,7 @@
 // not there yet; whoever can go on does, so any schedule without deadlock is covered and a deadlock is found.
 #pragma once
 
+#include "ir/ops/structure/CommunicationOps.h"
 #include "ir/ops/structure/GraphOps.h"
 #include "ir/reference/SimulatedRanks.h"
 
@@ -27,6 +28,7 @@ private:
     int64_t microbatch;
     bool isStarted = false, isDone = false;
     mlir::Operation *next = nullptr; ///< what it executes next
+    ReceiveOp awaited{};             ///< whose message `next` waits for
     llvm::DenseMap<mlir::Value, PerRank> values{};
   };
 
@@ -36,7 +38,8 @@ private:
   /// Binds the chunk's inputs; false where a result of another chunk is not there yet.
   mlir::FailureOr<bool> start(Run &run);
   mlir::FailureOr<PerRank> modelInput(Run &run, llvm::StringRef name, mlir::RankedTensorType type);
-  /// Executes ops until the end or a missing message; true where something happened.
+  /// Executes ops until the end or one that reads a message that is not there yet, as a rank does: a receive is started
+  /// at its place and complete at its first reader. True where something happened.
   mlir::FailureOr<bool> advance(Run &run);
   mlir::LogicalResult execute(Run &run, mlir::Operation &op);
   mlir::LogicalResult executeCollective(Run &run, mlir::Operation &op, llvm::StringRef axis,

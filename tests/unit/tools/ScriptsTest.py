@@ -32,7 +32,7 @@ class ScriptsTest(unittest.TestCase):
             shutil.copy(os.path.join(TOOLS, name), self.path("tools", name))
         for name, text in {"bin/cmake": CMAKE, "bin/ctest": CTEST, "bin/dpkg-query": DPKG_QUERY, "bin/apt-get": NOTE, "bin/git": NOTE,
                            "bin/run-clang-tidy-19": NOTE, "bin/clang-format-19": NOTE, "bin/shellcheck": NOTE,
-                           "tools/check-layers": NOTE, "tools/check-tests": NOTE, "tools/tsan-tbb.sh": NOTE + "echo /tbb\n",
+                           "tools/check-layers": NOTE, "tools/check-passes": NOTE, "tools/check-tests": NOTE, "tools/tsan-tbb.sh": NOTE + "echo /tbb\n",
                            "tests/fuzz/run.sh": NOTE, "tests/multirank/soak.py": "import sys\nprint('soak', *sys.argv[1:])\n", "tests/install/run.sh": NOTE + "echo 'cold quickstart: 7 s'\n"}.items():
             self.write(name, text)
 
