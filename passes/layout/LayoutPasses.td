@@ -26,7 +26,7 @@ def HoistPreparation : Pass<"dg-hoist-preparation", "mlir::ModuleOp"> {
 }
 
 def VerifyChunks : Pass<"dg-verify-chunks", "mlir::ModuleOp"> {
-  let summary = "Closes the fuse and layout phases: fused ops hold elementwise ops alone, no loss op is left, nothing is computed for nobody";
+  let summary = "Closes the fuse and layout phases: fused ops hold elementwise ops alone, no loss op is left";
 }
 
 #endif

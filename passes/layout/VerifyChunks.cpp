@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Closes the fuse and layout phases: what codegen gets. Losses and training forms are gone, a fused op holds
-// elementwise ops alone, and nothing is computed for nobody.
+// Closes the fuse and layout phases: what codegen gets. Losses and training forms are gone, and a fused op holds
+// elementwise ops alone.
 #include "ir/ops/structure/GraphOps.h"
 #include "passes/layout/LayoutPasses.h"
-
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 
@@ -28,8 +26,6 @@ private:
   static LogicalResult verify(Operation *op) {
     if (isa<LossOp, TrainingOp>(op))
       return op->emitOpError("is left after the layout phase, expected its parts, which have kernels");
-    if (isOpTriviallyDead(op))
-      return op->emitOpError("has results that nothing reads after the layout phase");
     auto fused = dyn_cast<FusedOp>(op);
     if (!fused)
       return success();
