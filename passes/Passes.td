@@ -121,6 +121,13 @@ def TrainingForms : Pass<"dg-training-forms", "mlir::ModuleOp"> {
   let description = [{
     In @loss only; @eval and @infer keep them. Batch norm takes the statistics of the micro-batch, in which rows count by
     `sample_weight`, and moves its running ones in the update phase.
+    ```mlir
+    // before, in @loss                                     // after
+    %n = dg.batch_norm %x, %g, %b, %m, %v {momentum = 0.25} %mean, %variance = dg.moments %x, %share, … {dims = array<i64: 0, 2>}
+                                                            %n = dg.normalize %x, %mean, …
+                                                            %next = dg.add %kept, %seen {place = #dg.place<phase = update>}
+                                                            dg.update %next {param = "bn.running_mean"}
+    ```
   }];
 }
 
@@ -142,6 +149,10 @@ def CheckSamples : Pass<"dg-check-samples", "mlir::ModuleOp"> {
     Padding repeats samples with weight 0 in the loss. An op of @eval or @infer that adds up over samples, or compares them with each other, counts it.
     Batch norm takes running statistics in both graphs, and weighs its rows while it is trained.
     Which op it is stays on the module, as `dg.mixes_samples`: only whole batches may be run.
+    ```mlir
+    // before                                               // after padded=2
+    %mean = dg.reduce_mean %x {dims = array<i64: 0>}        error: mixes the samples of a batch, but 2 rows of each step are padding, which would count
+    ```
   }];
   let options = [
     Option<"padded", "padded", "int64_t", "0", "Rows of a step, over all ranks and micro-batches, that hold no sample">,
@@ -258,12 +269,29 @@ def SplitShards : Pass<"dg-split-shards", "mlir::ModuleOp"> {
 
 def Rematerialize : Pass<"dg-rematerialize", "mlir::ModuleOp"> {
   let summary = "Runs forward ops again in the backward pass, cheapest for each byte first, until so many bytes less are live at once";
+  let description = [{
+    ```mlir
+    // before: %p lives until %i reads it                       // after saved=1024
+    %p = dg.matmul %x, %w                                       %p = dg.matmul %x, %w
+    %s = dg.scale %p                                            %s = dg.scale %p
+    …                                                           …
+    %i = dg.mul %h, %p {place = #dg.place<phase = backward>}    %again = dg.matmul %x, %w {place = #dg.place<label = "p", phase = backward>}
+                                                                %i = dg.mul %h, %again {place = #dg.place<phase = backward>}
+    ```
+  }];
   let options = [ListOption<"saved", "saved", "int64_t", "Bytes by which the peak of each part of the model shall fall; none: nothing is done">,
                  Option<"flopsPerByte", "flops-per-byte", "double", "10.0", "Operations in the time of moving a byte, where an op is compared with another">];
 }
 
 def MarkWeightGradients : Pass<"dg-mark-weight-gradients", "mlir::ModuleOp"> {
   let summary = "Marks backward ops that only an update waits for, so that --dg-split-stages gives them chunks of their own";
+  let description = [{
+    ```mlir
+    // before                                               // after
+    %dx = dg.matmul %g, %w                                  %dx = dg.matmul %g, %w
+    %dw = dg.matmul %g, %x {transpose_lhs}                  %dw = dg.matmul %g, %x {dg.weight_gradient, transpose_lhs}
+    ```
+  }];
 }
 
 def SplitStages : Pass<"dg-split-stages", "mlir::ModuleOp"> {
@@ -271,6 +299,15 @@ def SplitStages : Pass<"dg-split-stages", "mlir::ModuleOp"> {
   let description = [{
     Where a rank holds several parts of the model, each has its own chunks, and what passes between parts of one rank is handed over by name.
     A chunk then says in `part` which part it is of; one of marked weight gradients has `weight_gradients`.
+    ```mlir
+    // before, in @train                                    // after
+    %r = dg.relu %h {place = #dg.place<stage = 0>}          dg.graph @train.0.forward(…) {
+    %p = dg.mul %r, %w2 {place = #dg.place<stage = 1>}        %r = dg.relu %h
+                                                              dg.send %r {channel = 0, peer_stage = 1}
+                                                            dg.graph @train.1.forward() {
+                                                              %r = dg.receive {channel = 0, peer_stage = 0}
+                                                              %p = dg.mul %r, %w2
+    ```
   }];
   let options = [Option<"microbatches", "microbatches", "int64_t", "1", "Micro-batches of a step">,
                  Option<"stages", "stages", "int64_t", "0", "Stages that the parts are dealt out to; 0: one for each part">,
@@ -311,11 +348,27 @@ def OverwriteOperands : Pass<"dg-overwrite-operands", "mlir::ModuleOp"> {
   let summary = "Lets the gradient of a softmax with cross-entropy take the place of its input";
   let description = [{
     Marks `pick_log_softmax_grad` with `overwrites` where its input was computed, in this chunk or an earlier one, and is not read afterwards.
+    ```mlir
+    // before                                               // after: %d lies where %a lay
+    %d = dg.pick_log_softmax_grad %p, %p, %a, %y, %s        %d = dg.pick_log_softmax_grad %p, %p, %a, %y, %s {overwrites}
+    ```
   }];
 }
 
 def FuseElementwise : Pass<"dg-fuse-elementwise", "mlir::ModuleOp"> {
   let summary = "Puts chains of elementwise ops into one kernel";
+  let description = [{
+    ```mlir
+    // before                                               // after
+    %a = dg.add %x, %b                                      %c = dg.fused %x, %b {
+    %r = dg.relu %a                                         ^bb0(%p: tensor<4x6xf32>, %q: tensor<6xf32>):
+    %c = dg.mul %r, %x                                        %a = dg.add %p, %q
+                                                              %r = dg.relu %a
+                                                              %m = dg.mul %r, %p
+                                                              dg.return %m
+                                                            }
+    ```
+  }];
 }
 
 #endif
