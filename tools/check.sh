@@ -170,7 +170,7 @@ check_tsan() {
     passed=$((passed + 1))
     # A rank that is stopped ends without joining the threads of its libraries: that is no race.
     TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp:report_thread_leaks=0" \
-      run_tests "tests tsan" tsan -LE slow
+      run_tests "tests tsan" tsan -L "^threads$" -LE slow
   else
     failed=$((failed + 1))
     skip "tests tsan" "the build failed"

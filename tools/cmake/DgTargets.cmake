@@ -55,6 +55,12 @@ function(dg_add_test name)
   add_test(NAME ${name} COMMAND ${name})
   math(EXPR limit "${ARG_TIMEOUT} * ${DG_TEST_PATIENCE}")
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${limit})
+  foreach(label IN LISTS ARG_LABELS)
+    if(NOT TARGET tests-${label})
+      add_custom_target(tests-${label})
+    endif()
+    add_dependencies(tests-${label} ${name})
+  endforeach()
 endfunction()
 
 # dg_add_multirank_test(NAME RANKS n TIMEOUT s [LABELS labels...] COMMAND command...): a test of n processes. ctest counts it as n
