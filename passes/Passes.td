@@ -201,7 +201,7 @@ def AddOptimizer : Pass<"dg-add-optimizer", "mlir::ModuleOp"> {
                                                             dg.return %loss {names = ["loss"]}
     ```
   }];
-  let options = [Option<"optimizer", "optimizer", "std::string", "\"\"", "NAME:key=value,…[;PATTERN:weight_decay=value]; empty: the module's dg.optimizer">,
+  let options = [Option<"optimizer", "optimizer", "std::string", "\"\"", "NAME:key=value,…[;PATTERN:lr=value,weight_decay=value]; empty: the module's dg.optimizer">,
                  Option<"growthInterval", "growth-interval", "int64_t", "2000", "Steps without an overflow after which the scale of the loss is doubled">];
 }
 

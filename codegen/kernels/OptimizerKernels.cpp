@@ -40,16 +40,24 @@ void loopElements(KernelBuilder &k, Operation *op, Value guard, KernelBuilder::V
   });
 }
 
+/// The learning rate of this op's parameter.
+template <typename Op> Value rateOf(KernelBuilder &k, Op op) {
+  std::optional<APFloat> factor = op.getLrFactor();
+  return factor ? k.fmul(k.lr(), k.number(factor->convertToDouble())) : k.lr();
+}
+
 /// The vector of one f32 scalar.
 Value spread(KernelBuilder &k, Value scalar, Lanes lanes) { return k.splat(scalar, lanes.width); }
 
 LogicalResult emitSgd(KernelBuilder &k, Operation *op) {
-  double decay = cast<ir::SgdOp>(op).getWeightDecay().convertToDouble();
-  loopElements(k, op, cast<ir::SgdOp>(op).getGuard(), [&](Value at, Lanes lanes) {
+  auto sgd = cast<ir::SgdOp>(op);
+  double decay = sgd.getWeightDecay().convertToDouble();
+  Value rate = rateOf(k, sgd);
+  loopElements(k, op, sgd.getGuard(), [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes);
     if (decay != 0)
       grad = k.fma(param, k.constant(decay, param), grad);
-    k.store(k.fsub(param, k.fmul(spread(k, k.lr(), lanes), grad)), k.buffer(0), at, lanes);
+    k.store(k.fsub(param, k.fmul(spread(k, rate, lanes), grad)), k.buffer(0), at, lanes);
   });
   return success();
 }
@@ -57,6 +65,7 @@ LogicalResult emitSgd(KernelBuilder &k, Operation *op) {
 LogicalResult emitMomentum(KernelBuilder &k, Operation *op) {
   auto momentum = cast<ir::MomentumOp>(op);
   double decay = momentum.getWeightDecay().convertToDouble(), factor = momentum.getMomentum().convertToDouble();
+  Value rate = rateOf(k, momentum);
   loopElements(k, op, momentum.getGuard(), [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes),
           velocity = k.load(k.buffer(2), at, lanes);
@@ -64,7 +73,7 @@ LogicalResult emitMomentum(KernelBuilder &k, Operation *op) {
       grad = k.fma(param, k.constant(decay, param), grad);
     velocity = k.fma(velocity, k.constant(factor, velocity), grad);
     Value direction = momentum.getNesterov() ? k.fma(velocity, k.constant(factor, velocity), grad) : velocity;
-    k.store(k.fsub(param, k.fmul(spread(k, k.lr(), lanes), direction)), k.buffer(0), at, lanes);
+    k.store(k.fsub(param, k.fmul(spread(k, rate, lanes), direction)), k.buffer(0), at, lanes);
     k.store(velocity, k.buffer(2), at, lanes);
   });
   return success();
@@ -92,7 +101,7 @@ LogicalResult emitAdam(KernelBuilder &k, Operation *op) {
   bool isWide = k.real.isF64();
   auto toReal = [&](Value number) -> Value { return isWide ? number : k.create<arith::TruncFOp>(k.real, number); };
   Value one = k.create<arith::ConstantOp>(k.getFloatAttr(f64, 1));
-  Value lr = isWide ? k.lr() : k.create<arith::ExtFOp>(f64, k.lr());
+  Value lr = k.toDouble(rateOf(k, adam));
   Value step = stepOf(k, op, adam.getGuard());
   Value correction1 = k.create<arith::SubFOp>(one, powerOfStep(k, beta1, step));
   Value correction2 = k.create<arith::SubFOp>(one, powerOfStep(k, beta2, step));
@@ -129,7 +138,8 @@ LogicalResult emitAdagrad(KernelBuilder &k, Operation *op) {
   Value step = k.create<arith::SIToFPOp>(k.getF64Type(), stepOf(k, op, adagrad.getGuard()));
   Value slowed =
       k.create<arith::MulFOp>(k.create<arith::SubFOp>(step, number(1)), number(adagrad.getLrDecay().convertToDouble()));
-  Value rate = k.fromDouble(k.create<arith::DivFOp>(k.toDouble(k.lr()), k.create<arith::AddFOp>(number(1), slowed)));
+  Value rate =
+      k.fromDouble(k.create<arith::DivFOp>(k.toDouble(rateOf(k, adagrad)), k.create<arith::AddFOp>(number(1), slowed)));
   loopElements(k, op, adagrad.getGuard(), [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes);
     if (decay != 0)
@@ -146,6 +156,7 @@ LogicalResult emitRmsprop(KernelBuilder &k, Operation *op) {
   auto rmsprop = cast<ir::RmspropOp>(op);
   double decay = rmsprop.getWeightDecay().convertToDouble(), epsilon = rmsprop.getEpsilon().convertToDouble();
   double alpha = rmsprop.getAlpha().convertToDouble(), momentum = rmsprop.getMomentum().convertToDouble();
+  Value rate = rateOf(k, rmsprop);
   loopElements(k, op, rmsprop.getGuard(), [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes);
     if (decay != 0)
@@ -154,7 +165,7 @@ LogicalResult emitRmsprop(KernelBuilder &k, Operation *op) {
     square = k.fma(square, k.constant(alpha, square), k.scale(k.fmul(grad, grad), 1 - alpha));
     Value quotient = k.fdiv(grad, k.fadd(k.sqrt(square), k.constant(epsilon, square)));
     velocity = k.fma(velocity, k.constant(momentum, velocity), quotient);
-    k.store(k.fsub(param, k.fmul(spread(k, k.lr(), lanes), velocity)), k.buffer(0), at, lanes);
+    k.store(k.fsub(param, k.fmul(spread(k, rate, lanes), velocity)), k.buffer(0), at, lanes);
     k.store(square, k.buffer(2), at, lanes);
     k.store(velocity, k.buffer(3), at, lanes);
   });
@@ -165,9 +176,10 @@ LogicalResult emitLion(KernelBuilder &k, Operation *op) {
   auto lion = cast<ir::LionOp>(op);
   double decay = lion.getWeightDecay().convertToDouble();
   double beta1 = lion.getBeta1().convertToDouble(), beta2 = lion.getBeta2().convertToDouble();
+  Value rate = rateOf(k, lion);
   loopElements(k, op, lion.getGuard(), [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes),
-          first = k.load(k.buffer(2), at, lanes), lr = spread(k, k.lr(), lanes);
+          first = k.load(k.buffer(2), at, lanes), lr = spread(k, rate, lanes);
     Value direction = k.fma(first, k.constant(beta1, first), k.scale(grad, 1 - beta1)), zero = k.constant(0, first);
     Value negative = k.select(k.greater(zero, direction), k.constant(-1, first), zero);
     Value sign = k.select(k.greater(direction, zero), k.constant(1, first), negative);
@@ -208,7 +220,7 @@ LogicalResult emitLambStep(KernelBuilder &k, Operation *op) {
         direction = k.loadScalar(k.buffer(3), k.index(0));
   Value hasNorms = k.create<arith::AndIOp>(k.greater(param, zero), k.greater(direction, zero));
   Value ratio = k.sqrt(k.fdiv(param, k.select(hasNorms, direction, k.number(1))));
-  Value rate = k.fmul(k.lr(), k.select(hasNorms, ratio, k.number(1)));
+  Value rate = k.fmul(rateOf(k, cast<ir::LambStepOp>(op)), k.select(hasNorms, ratio, k.number(1)));
   loopElements(k, op, cast<ir::LambStepOp>(op).getGuard(), [&](Value at, Lanes lanes) {
     Value step = k.fmul(spread(k, rate, lanes), k.load(k.buffer(1), at, lanes));
     k.store(k.fsub(k.load(k.buffer(0), at, lanes), step), k.buffer(0), at, lanes);

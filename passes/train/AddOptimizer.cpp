@@ -191,6 +191,8 @@ private:
     StringRef name = parameter.getParam();
     auto number = [&](double value) { return builder.getF64FloatAttr(value); };
     auto decay = number(spec.weightDecayOf(name));
+    double factor = spec.rateFactorOf(name);
+    auto rate = factor == 1 ? FloatAttr() : number(factor);
     auto state = [&](StringRef suffix, double start = 0) -> Value {
       return builder.create<ParameterOp>(location, parameter.getType(), builder.getStringAttr(name + "." + suffix),
                                          TypeAttr::get(parameter.getType()),
@@ -204,9 +206,9 @@ private:
     switch (spec.kind) {
     case OptimizerSpec::Kind::sgd: {
       if (spec.momentum == 0)
-        return update(builder.create<SgdOp>(location, param, grad, guard, decay, place), name);
+        return update(builder.create<SgdOp>(location, param, grad, guard, decay, rate, place), name);
       auto op = builder.create<MomentumOp>(location, param, grad, state("momentum"), guard, number(spec.momentum),
-                                           spec.nesterov != 0 ? builder.getUnitAttr() : UnitAttr(), decay, place);
+                                           spec.nesterov != 0 ? builder.getUnitAttr() : UnitAttr(), decay, rate, place);
       update(op.getNewParam(), name);
       return update(op.getNewVelocity(), name + ".momentum");
     }
@@ -214,23 +216,23 @@ private:
     case OptimizerSpec::Kind::adamw: {
       Value first = state("adam_m"), second = state("adam_v");
       bool isDecoupled = spec.kind == OptimizerSpec::Kind::adamw;
-      auto op =
-          builder.create<AdamOp>(location, param, grad, first, second, guard, number(spec.beta1), number(spec.beta2),
-                                 number(spec.epsilon), decay, isDecoupled ? builder.getUnitAttr() : UnitAttr(), place);
+      auto op = builder.create<AdamOp>(location, param, grad, first, second, guard, number(spec.beta1),
+                                       number(spec.beta2), number(spec.epsilon), decay, rate,
+                                       isDecoupled ? builder.getUnitAttr() : UnitAttr(), place);
       update(op.getNewParam(), name);
       update(op.getNewFirst(), name + ".adam_m");
       return update(op.getNewSecond(), name + ".adam_v");
     }
     case OptimizerSpec::Kind::adagrad: {
       auto op = builder.create<AdagradOp>(location, param, grad, state("adagrad_sum", spec.initialSum), guard,
-                                          number(spec.epsilon), number(spec.lrDecay), decay, place);
+                                          number(spec.epsilon), number(spec.lrDecay), decay, rate, place);
       update(op.getNewParam(), name);
       return update(op.getNewSum(), name + ".adagrad_sum");
     }
     case OptimizerSpec::Kind::rmsprop: {
       Value square = state("rmsprop_square"), velocity = state("rmsprop_velocity");
       auto op = builder.create<RmspropOp>(location, param, grad, square, velocity, guard, number(spec.alpha),
-                                          number(spec.momentum), number(spec.epsilon), decay, place);
+                                          number(spec.momentum), number(spec.epsilon), decay, rate, place);
       update(op.getNewParam(), name);
       update(op.getNewSquare(), name + ".rmsprop_square");
       return update(op.getNewVelocity(), name + ".rmsprop_velocity");
@@ -241,14 +243,15 @@ private:
                                                 number(spec.beta2), number(spec.epsilon), decay, place);
       Value paramSquare = squareOf(builder, location, param, place),
             directionSquare = squareOf(builder, location, op.getDirection(), place);
-      update(builder.create<LambStepOp>(location, param, op.getDirection(), paramSquare, directionSquare, guard, place),
+      update(builder.create<LambStepOp>(location, param, op.getDirection(), paramSquare, directionSquare, guard, rate,
+                                        place),
              name);
       update(op.getNewFirst(), name + ".lamb_m");
       return update(op.getNewSecond(), name + ".lamb_v");
     }
     case OptimizerSpec::Kind::lion: {
       auto op = builder.create<LionOp>(location, param, grad, state("lion_m"), guard, number(spec.beta1),
-                                       number(spec.beta2), decay, place);
+                                       number(spec.beta2), decay, rate, place);
       update(op.getNewParam(), name);
       return update(op.getNewFirst(), name + ".lion_m");
     }

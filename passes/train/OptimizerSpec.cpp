@@ -89,11 +89,21 @@ private:
 
 } // namespace
 
+static std::optional<double> lastOf(const std::vector<OptimizerSpec::Group> &groups, llvm::StringRef parameter,
+                                    std::optional<double> OptimizerSpec::Group::*number) {
+  for (const OptimizerSpec::Group &group : llvm::reverse(groups))
+    if (group.*number && matchesPattern(parameter, group.pattern))
+      return group.*number;
+  return std::nullopt;
+}
+
 double OptimizerSpec::weightDecayOf(llvm::StringRef parameter) const {
-  for (const Group &group : llvm::reverse(groups))
-    if (matchesPattern(parameter, group.pattern))
-      return group.weightDecay;
-  return weightDecay;
+  return lastOf(groups, parameter, &Group::weightDecay).value_or(weightDecay);
+}
+
+double OptimizerSpec::rateFactorOf(llvm::StringRef parameter) const {
+  std::optional<double> own = lastOf(groups, parameter, &Group::lr);
+  return own ? *own / lr : 1;
 }
 
 Result<OptimizerSpec> parseOptimizer(llvm::StringRef text) {
@@ -114,15 +124,21 @@ Result<OptimizerSpec> parseOptimizer(llvm::StringRef text) {
     return Status::error(ErrorKind::usage, "optimizer '{}': nesterov needs momentum=", text.str());
   for (llvm::StringRef part : llvm::ArrayRef(parts).drop_front()) {
     auto [pattern, own] = part.split(':');
-    OptimizerSpec group;
+    OptimizerSpec group{.lr = -1, .weightDecay = -1}; // not given
     if (pattern.empty() || own.empty())
       return Status::error(ErrorKind::usage,
-                           "optimizer '{}': found '{}' after ';', expected PATTERN:weight_decay=NUMBER, as "
-                           "*.bias:weight_decay=0",
+                           "optimizer '{}': found '{}' after ';', expected PATTERN:weight_decay=NUMBER or "
+                           "PATTERN:lr=NUMBER, as *.bias:weight_decay=0",
                            text.str(), part.str());
-    if (Status status = Assignments(text, "a group of parameters").parse(own, weightDecay, group); !status)
+    if (Status status = Assignments(text, "a group of parameters").parse(own, {lr, weightDecay}, group); !status)
       return status;
-    spec.groups.push_back({pattern.str(), group.weightDecay});
+    if (group.lr >= 0 && spec.lr == 0)
+      return Status::error(ErrorKind::usage,
+                           "optimizer '{}': found '{}', but the optimizer's lr is 0, from which --lr and schedules "
+                           "scale it; expected lr= above 0 before ';'",
+                           text.str(), part.str());
+    auto given = [](double number) { return number >= 0 ? std::optional(number) : std::nullopt; };
+    spec.groups.push_back({pattern.str(), given(group.lr), given(group.weightDecay)});
   }
   return spec;
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// An optimizer as a user names it: sgd:lr=0.01,momentum=0.5;*.bias:weight_decay=0.
+// An optimizer as a user names it: sgd:lr=0.01,momentum=0.5;*.bias:weight_decay=0;head.*:lr=0.1.
 #pragma once
 
 #include "runtime/support/Status.h"
 
 #include "llvm/ADT/StringRef.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,22 +22,24 @@ struct OptimizerSpec {
   double weightDecay = 0;
   double clipNorm = 0, clipValue = 0; ///< 0: not clipped
 
-  /// The weight decay of parameters whose names match a pattern with * and ?.
+  /// What parameters whose names match a pattern with * and ? have of their own.
   struct Group {
     std::string pattern;
-    double weightDecay;
+    std::optional<double> lr, weightDecay;
   };
   std::vector<Group> groups = {};
 
-  /// That of the last group that matches, else the optimizer's.
+  /// That of the last group that matches and has one, else the optimizer's.
   double weightDecayOf(llvm::StringRef parameter) const;
+  /// The parameter's learning rate divided by the optimizer's: what the run's rate, scheduled or not, is multiplied by.
+  double rateFactorOf(llvm::StringRef parameter) const;
 };
 
-/// Reads NAME[:key=value,…][;PATTERN:weight_decay=value]…. All have lr, weight_decay, clip_norm and clip_value. Others,
-/// with PyTorch's defaults: sgd (lr 0.01) momentum, nesterov; adam, adamw (0.001, decay 0.01) beta1, beta2, eps;
-/// adagrad (0.01) lr_decay, eps, initial_sum; rmsprop (0.01) alpha, eps, momentum; lamb (0.001, eps 1e-6) beta1, beta2,
-/// eps; lion (0.0001, beta2 0.99) beta1, beta2. Fails with usage on an unknown name or key, or a value that is no
-/// number.
+/// Reads NAME[:key=value,…][;PATTERN:lr=value,weight_decay=value]…. All have lr, weight_decay, clip_norm and
+/// clip_value. Others, with PyTorch's defaults: sgd (lr 0.01) momentum, nesterov; adam, adamw (0.001, decay 0.01)
+/// beta1, beta2, eps; adagrad (0.01) lr_decay, eps, initial_sum; rmsprop (0.01) alpha, eps, momentum; lamb (0.001, eps
+/// 1e-6) beta1, beta2, eps; lion (0.0001, beta2 0.99) beta1, beta2. Fails with usage on an unknown name or key, or a
+/// value that is no number.
 Result<OptimizerSpec> parseOptimizer(llvm::StringRef text);
 
 } // namespace dg::passes

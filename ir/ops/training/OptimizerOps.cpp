@@ -26,6 +26,12 @@ static LogicalResult inferStep(MLIRContext *context, std::optional<Location> loc
   return success();
 }
 
+/// The learning rate of the op's parameter.
+template <typename Op> static double rateOf(Op op, const RunScalars &scalars) {
+  std::optional<APFloat> factor = op.getLrFactor();
+  return factor ? scalars.lr * factor->convertToDouble() : scalars.lr;
+}
+
 /// Whether the guard asks for a step that changes nothing; the results then are the operands that they replace.
 static bool isSkipped(Value guard, ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
                       ArrayRef<int> replaced) {
@@ -58,7 +64,7 @@ LogicalResult SgdOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Hos
   double decay = getWeightDecay().convertToDouble();
   for (size_t i = 0; i < results[0].data.size(); ++i) {
     double param = operands[0].data[i];
-    results[0].data[i] = param - scalars.lr * (operands[1].data[i] + decay * param);
+    results[0].data[i] = param - rateOf(*this, scalars) * (operands[1].data[i] + decay * param);
   }
   return success();
 }
@@ -81,7 +87,7 @@ LogicalResult MomentumOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRe
     double param = operands[0].data[i];
     double grad = operands[1].data[i] + decay * param;
     double velocity = momentum * operands[2].data[i] + grad;
-    results[0].data[i] = param - scalars.lr * (getNesterov() ? grad + momentum * velocity : velocity);
+    results[0].data[i] = param - rateOf(*this, scalars) * (getNesterov() ? grad + momentum * velocity : velocity);
     results[1].data[i] = velocity;
   }
   return success();
@@ -107,13 +113,13 @@ LogicalResult AdamOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Ho
   for (size_t i = 0; i < results[0].data.size(); ++i) {
     double param = operands[0].data[i], grad = operands[1].data[i];
     if (getDecoupled())
-      param *= 1 - scalars.lr * decay;
+      param *= 1 - rateOf(*this, scalars) * decay;
     else
       grad += decay * param;
     double first = beta1 * operands[2].data[i] + (1 - beta1) * grad;
     double second = beta2 * operands[3].data[i] + (1 - beta2) * grad * grad;
     results[0].data[i] =
-        param - scalars.lr / correction1 * first / (std::sqrt(second) / std::sqrt(correction2) + epsilon);
+        param - rateOf(*this, scalars) / correction1 * first / (std::sqrt(second) / std::sqrt(correction2) + epsilon);
     results[1].data[i] = first;
     results[2].data[i] = second;
   }
@@ -134,7 +140,8 @@ LogicalResult AdagradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef
   if (isSkipped(getGuard(), operands, results, {0, 2}))
     return success();
   double decay = getWeightDecay().convertToDouble(), epsilon = getEpsilon().convertToDouble();
-  double rate = scalars.lr / (1 + (stepOf(getGuard(), operands, scalars) - 1) * getLrDecay().convertToDouble());
+  double rate =
+      rateOf(*this, scalars) / (1 + (stepOf(getGuard(), operands, scalars) - 1) * getLrDecay().convertToDouble());
   for (size_t i = 0; i < results[0].data.size(); ++i) {
     double param = operands[0].data[i], grad = operands[1].data[i] + decay * param;
     double sum = results[1].data[i] = operands[2].data[i] + grad * grad;
@@ -162,7 +169,7 @@ LogicalResult RmspropOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef
     double param = operands[0].data[i], grad = operands[1].data[i] + decay * param;
     double square = results[1].data[i] = alpha * operands[2].data[i] + (1 - alpha) * grad * grad;
     double velocity = results[2].data[i] = momentum * operands[3].data[i] + grad / (std::sqrt(square) + epsilon);
-    results[0].data[i] = param - scalars.lr * velocity;
+    results[0].data[i] = param - rateOf(*this, scalars) * velocity;
   }
   return success();
 }
@@ -186,7 +193,7 @@ LogicalResult LionOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Ho
     double grad = operands[1].data[i], first = operands[2].data[i];
     double direction = beta1 * first + (1 - beta1) * grad;
     double sign = double(direction > 0) - double(direction < 0);
-    results[0].data[i] = operands[0].data[i] * (1 - scalars.lr * decay) - scalars.lr * sign;
+    results[0].data[i] = operands[0].data[i] * (1 - rateOf(*this, scalars) * decay) - rateOf(*this, scalars) * sign;
     results[1].data[i] = beta2 * first + (1 - beta2) * grad;
   }
   return success();
@@ -245,7 +252,7 @@ LogicalResult LambStepOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRe
   if (isSkipped(getGuard(), operands, results, {0}))
     return success();
   double param = std::sqrt(operands[2].data[0]), direction = std::sqrt(operands[3].data[0]);
-  double rate = scalars.lr * (param > 0 && direction > 0 ? param / direction : 1);
+  double rate = rateOf(*this, scalars) * (param > 0 && direction > 0 ? param / direction : 1);
   for (size_t i = 0; i < results[0].data.size(); ++i)
     results[0].data[i] = operands[0].data[i] - rate * operands[1].data[i];
   return success();

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizer steps. The learning rate and the number of the step are scalars of the run, not operands. Each takes a last
 // operand `guard`, an f32 scalar: where it is NaN the step is skipped, and parameter and state stay as they were; else it
-// is the number of steps that were skipped before, which t, the number of the step, does not count.
+// is the number of steps that were skipped before, which t, the number of the step, does not count. `lr_factor` makes the
+// learning rate of one parameter another: lr in the formulas is the run's rate times it.
 #ifndef DG_IR_OPTIMIZEROPS_TD
 #define DG_IR_OPTIMIZEROPS_TD
 
 include "ir/dialect/OpBase.td"
 
-def DG_SgdOp : DG_Op<"sgd", (ins DG_Tensor:$param, DG_Tensor:$grad, Optional<DG_Tensor>:$guard, DefaultValuedAttr<F64Attr, "0.0">:$weight_decay), (outs DG_Tensor:$result),
+def DG_SgdOp : DG_Op<"sgd", (ins DG_Tensor:$param, DG_Tensor:$grad, Optional<DG_Tensor>:$guard, DefaultValuedAttr<F64Attr, "0.0">:$weight_decay, OptionalAttr<F64Attr>:$lr_factor), (outs DG_Tensor:$result),
     [Sharded, DefaultCost]> {
   let summary = "p - lr · (g + decay · p)";
   let precision = AsWritten;
   let description = [{Example: `%p1 = dg.sgd %p, %g`.}];
 }
 def DG_MomentumOp : DG_Op<"momentum", (ins DG_Tensor:$param, DG_Tensor:$grad, DG_Tensor:$velocity, Optional<DG_Tensor>:$guard, F64Attr:$momentum, UnitAttr:$nesterov,
-      DefaultValuedAttr<F64Attr, "0.0">:$weight_decay), (outs DG_Tensor:$new_param, DG_Tensor:$new_velocity), [Sharded, DefaultCost]> {
+      DefaultValuedAttr<F64Attr, "0.0">:$weight_decay, OptionalAttr<F64Attr>:$lr_factor), (outs DG_Tensor:$new_param, DG_Tensor:$new_velocity), [Sharded, DefaultCost]> {
   let summary = "v' = momentum · v + (g + decay · p); p' = p - lr · v' (nesterov: lr · (g + momentum · v'))";
   let precision = AsWritten;
   let description = [{As PyTorch: the first v' is g. Example: `%p1, %v1 = dg.momentum %p, %g, %v {momentum = 0.5}`.}];
 }
 def DG_AdamOp : DG_Op<"adam", (ins DG_Tensor:$param, DG_Tensor:$grad, DG_Tensor:$first, DG_Tensor:$second, Optional<DG_Tensor>:$guard,
       DefaultValuedAttr<F64Attr, "0.9">:$beta1, DefaultValuedAttr<F64Attr, "0.999">:$beta2, DefaultValuedAttr<F64Attr, "1.0e-8">:$epsilon,
-      DefaultValuedAttr<F64Attr, "0.0">:$weight_decay, UnitAttr:$decoupled), (outs DG_Tensor:$new_param, DG_Tensor:$new_first, DG_Tensor:$new_second),
+      DefaultValuedAttr<F64Attr, "0.0">:$weight_decay, OptionalAttr<F64Attr>:$lr_factor, UnitAttr:$decoupled), (outs DG_Tensor:$new_param, DG_Tensor:$new_first, DG_Tensor:$new_second),
     [Sharded, DefaultCost]> {
   let summary = "Adam; with `decoupled` AdamW";
   let precision = AsWritten;
@@ -31,21 +32,21 @@ def DG_AdamOp : DG_Op<"adam", (ins DG_Tensor:$param, DG_Tensor:$grad, DG_Tensor:
   }];
 }
 def DG_AdagradOp : DG_Op<"adagrad", (ins DG_Tensor:$param, DG_Tensor:$grad, DG_Tensor:$sum, Optional<DG_Tensor>:$guard, DefaultValuedAttr<F64Attr, "1.0e-10">:$epsilon,
-      DefaultValuedAttr<F64Attr, "0.0">:$lr_decay, DefaultValuedAttr<F64Attr, "0.0">:$weight_decay), (outs DG_Tensor:$new_param, DG_Tensor:$new_sum),
+      DefaultValuedAttr<F64Attr, "0.0">:$lr_decay, DefaultValuedAttr<F64Attr, "0.0">:$weight_decay, OptionalAttr<F64Attr>:$lr_factor), (outs DG_Tensor:$new_param, DG_Tensor:$new_sum),
     [Sharded, DefaultCost]> {
   let summary = "s' = s + g²; p' = p - lr / (1 + (t-1) lr_decay) · g / (√s' + ε)";
   let precision = AsWritten;
   let description = [{As PyTorch: g += decay · p first, t from 1. Example: `%p1, %s1 = dg.adagrad %p, %g, %s`.}];
 }
 def DG_RmspropOp : DG_Op<"rmsprop", (ins DG_Tensor:$param, DG_Tensor:$grad, DG_Tensor:$square, DG_Tensor:$velocity, Optional<DG_Tensor>:$guard, DefaultValuedAttr<F64Attr, "0.99">:$alpha,
-      DefaultValuedAttr<F64Attr, "0.0">:$momentum, DefaultValuedAttr<F64Attr, "1.0e-8">:$epsilon, DefaultValuedAttr<F64Attr, "0.0">:$weight_decay),
+      DefaultValuedAttr<F64Attr, "0.0">:$momentum, DefaultValuedAttr<F64Attr, "1.0e-8">:$epsilon, DefaultValuedAttr<F64Attr, "0.0">:$weight_decay, OptionalAttr<F64Attr>:$lr_factor),
     (outs DG_Tensor:$new_param, DG_Tensor:$new_square, DG_Tensor:$new_velocity), [Sharded, DefaultCost]> {
   let summary = "s' = α s + (1-α) g²; v' = momentum · v + g / (√s' + ε); p' = p - lr · v'";
   let precision = AsWritten;
   let description = [{As PyTorch: g += decay · p first. Example: `%p1, %s1, %v1 = dg.rmsprop %p, %g, %s, %v`.}];
 }
 def DG_LionOp : DG_Op<"lion", (ins DG_Tensor:$param, DG_Tensor:$grad, DG_Tensor:$first, Optional<DG_Tensor>:$guard, DefaultValuedAttr<F64Attr, "0.9">:$beta1,
-      DefaultValuedAttr<F64Attr, "0.99">:$beta2, DefaultValuedAttr<F64Attr, "0.0">:$weight_decay), (outs DG_Tensor:$new_param, DG_Tensor:$new_first),
+      DefaultValuedAttr<F64Attr, "0.99">:$beta2, DefaultValuedAttr<F64Attr, "0.0">:$weight_decay, OptionalAttr<F64Attr>:$lr_factor), (outs DG_Tensor:$new_param, DG_Tensor:$new_first),
     [Sharded, DefaultCost]> {
   let summary = "p' = p (1 - lr · decay) - lr · sign(β1 m + (1-β1) g); m' = β2 m + (1-β2) g";
   let precision = AsWritten;
@@ -58,7 +59,7 @@ def DG_LambDirectionOp : DG_Op<"lamb_direction", (ins DG_Tensor:$param, DG_Tenso
   let precision = AsWritten;
   let description = [{You et al., arXiv 1904.00962. Example: `%r, %m1, %v1 = dg.lamb_direction %p, %g, %m, %v`.}];
 }
-def DG_LambStepOp : DG_Op<"lamb_step", (ins DG_Tensor:$param, DG_Tensor:$direction, DG_Tensor:$param_square, DG_Tensor:$direction_square, Optional<DG_Tensor>:$guard), (outs DG_Tensor:$result),
+def DG_LambStepOp : DG_Op<"lamb_step", (ins DG_Tensor:$param, DG_Tensor:$direction, DG_Tensor:$param_square, DG_Tensor:$direction_square, Optional<DG_Tensor>:$guard, OptionalAttr<F64Attr>:$lr_factor), (outs DG_Tensor:$result),
     [Sharded, DefaultCost]> {
   let summary = "p - lr · ‖p‖ / ‖r‖ · r, or lr · r where one of the norms is 0";
   let precision = AsWritten;

@@ -7,10 +7,10 @@
 // RUN: not dg-opt %s --dg-add-optimizer=optimizer=sgd:lr 2>&1 | FileCheck %s --check-prefix=NOVALUE
 // RUN: not dg-opt %s --dg-add-optimizer=optimizer=sgd:nesterov=1 2>&1 | FileCheck %s --check-prefix=NESTEROV
 // RUN: not dg-opt %s "--dg-add-optimizer=optimizer=sgd:lr=1;w" 2>&1 | FileCheck %s --check-prefix=GROUP
-// RUN: not dg-opt %s "--dg-add-optimizer=optimizer=sgd:lr=1;w:lr=2" 2>&1 | FileCheck %s --check-prefix=GROUPKEY
+// RUN: not dg-opt %s "--dg-add-optimizer=optimizer=sgd:lr=1;w:momentum=2" 2>&1 | FileCheck %s --check-prefix=GROUPKEY
 
-// GROUP: error: optimizer 'sgd:lr=1;w': found 'w' after ';', expected PATTERN:weight_decay=NUMBER, as *.bias:weight_decay=0
-// GROUPKEY: error: optimizer 'sgd:lr=1;w:lr=2': a group of parameters has no 'lr', expected one of weight_decay
+// GROUP: error: optimizer 'sgd:lr=1;w': found 'w' after ';', expected PATTERN:weight_decay=NUMBER or PATTERN:lr=NUMBER, as *.bias:weight_decay=0
+// GROUPKEY: error: optimizer 'sgd:lr=1;w:momentum=2': a group of parameters has no 'momentum', expected one of lr, weight_decay
 // NAME: error: optimizer 'lbfgs:lr=1': there is no 'lbfgs', expected sgd, adam, adamw, adagrad, rmsprop, lamb or lion
 // KEY: error: optimizer 'sgd:beta1=0.9': sgd has no 'beta1', expected one of
 // ADAMKEY: error: optimizer 'adam:momentum=0.9': adam has no 'momentum', expected one of

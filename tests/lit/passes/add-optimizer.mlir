@@ -4,7 +4,7 @@
 // RUN: dg-opt %s --dg-add-optimizer=optimizer=sgd | FileCheck %s --check-prefixes=CHECK,SGD
 // RUN: dg-opt %s --dg-add-optimizer=optimizer=sgd:lr=0.1,momentum=0.5,nesterov=1 | FileCheck %s --check-prefixes=CHECK,MOMENTUM
 // RUN: dg-opt %s --dg-add-optimizer=optimizer=adam:beta1=0.5,beta2=0.25,eps=0.125 | FileCheck %s --check-prefixes=CHECK,ADAM
-// RUN: dg-opt %s --dg-add-optimizer=optimizer=adamw | FileCheck %s --check-prefixes=CHECK,ADAMW
+// RUN: dg-opt %s "--dg-add-optimizer=optimizer=adamw;b:lr=0.002" | FileCheck %s --check-prefixes=CHECK,ADAMW
 
 module attributes {dg.optimizer = "sgd:lr=0.01,weight_decay=0.25"} {
   // CHECK-LABEL: dg.graph @train(
@@ -39,7 +39,11 @@ module attributes {dg.optimizer = "sgd:lr=0.01,weight_decay=0.25"} {
     // ADAM-NEXT: dg.update %[[M1]] {param = "w.adam_m",
     // ADAM-NEXT: dg.update %[[V1]] {param = "w.adam_v",
 
-    // ADAMW: dg.adam {{.*}}decoupled{{.*}}weight_decay = 1.000000e-02 : f64}
+    // A parameter whose rate is another has the factor by which it differs from the optimizer's.
+    // ADAMW: dg.adam {{.*}}decoupled
+    // ADAMW-NOT: lr_factor
+    // ADAMW-SAME: weight_decay = 1.000000e-02 : f64}
+    // ADAMW: dg.adam {{.*}}lr_factor = 2.000000e+00 : f64
 
     // CHECK-NOT: {{dg.update.*"cold"}}
     // CHECK: dg.return %[[LOSS]] {names = ["loss"]} : (tensor<f32>) -> ()

@@ -116,6 +116,14 @@ TEST(OptimizerKernels, StepsInPlace) {
     cases.add("dg.adam", {s, s, s, s, "f32"}, "", {.positive = true});
     cases.add("dg.lamb_direction", {s, s, s, s, "f32"}, "", {.positive = true});
     cases.add("dg.adagrad", {s, s, s, "f32"}, "lr_decay = 0.5 : f64", {.positive = true});
+    cases.add("dg.sgd", {s, s}, "lr_factor = 4.0 : f64, weight_decay = 0.25 : f64");
+    cases.add("dg.momentum", {s, s, s}, "momentum = 0.5 : f64, lr_factor = 4.0 : f64");
+    cases.add("dg.adam", {s, s, s, s}, "weight_decay = 0.01 : f64, decoupled, lr_factor = 4.0 : f64",
+              {.positive = true});
+    cases.add("dg.adagrad", {s, s, s}, "lr_factor = 4.0 : f64", {.positive = true});
+    cases.add("dg.rmsprop", {s, s, s, s}, "lr_factor = 4.0 : f64", {.positive = true});
+    cases.add("dg.lion", {s, s, s}, "weight_decay = 0.01 : f64, lr_factor = 4.0 : f64");
+    cases.add("dg.lamb_step", {s, s, "f32", "f32"}, "lr_factor = 4.0 : f64", {.positive = true});
   }
   cases.add("dg.accumulate", {"20x10xf32"}, "accumulator = \"grad w\"");
   cases.check();

@@ -50,27 +50,39 @@ const Steps cases[] = {
 
 } // namespace
 
+static void expectSteps(const std::string &optimizer, const Steps &one) {
+  SCOPED_TRACE(optimizer);
+  auto context = test::makeContext();
+  OwningOpRef<ModuleOp> module = test::parse(*context, text);
+  ASSERT_TRUE(module);
+  PassManager manager(context.get());
+  AddOptimizerOptions options;
+  options.optimizer = optimizer;
+  manager.addPass(createAddOptimizer(options));
+  ASSERT_TRUE(succeeded(manager.run(*module)));
+  ParameterStore parameters;
+  parameters.set("w", {{4}, {0.5, -1.25, 2.0, -0.03125}});
+  const std::vector<double> gradients[] = {{0.25, -0.5, 3.0, 0.0}, {-1.0, 0.125, 0.5, 2.0}, {0.5, 0.5, -4.0, -0.25}};
+  for (int64_t step = 1; step <= 3; ++step) {
+    TensorMap inputs{{"loss", {{}, {0}}}, {"g", {{4}, gradients[step - 1]}}};
+    ASSERT_TRUE(succeeded(ReferenceExecutor().run(module->lookupSymbol<GraphOp>("train"), inputs, parameters,
+                                                  {.lr = parseOptimizer(optimizer)->lr, .step = step})));
+  }
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(parameters.tensors().at("w").data[i], one.parameters[i], 1e-12) << "element " << i;
+}
+
 TEST(Optimizer, ThreeStepsAreThoseOfPyTorch) {
+  for (const Steps &one : cases)
+    expectSteps(one.optimizer, one);
+}
+
+TEST(Optimizer, ARateOfAGroupIsThatRate) {
   for (const Steps &one : cases) {
-    SCOPED_TRACE(one.optimizer);
-    auto context = test::makeContext();
-    OwningOpRef<ModuleOp> module = test::parse(*context, text);
-    ASSERT_TRUE(module);
-    PassManager manager(context.get());
-    AddOptimizerOptions options;
-    options.optimizer = one.optimizer;
-    manager.addPass(createAddOptimizer(options));
-    ASSERT_TRUE(succeeded(manager.run(*module)));
-    ParameterStore parameters;
-    parameters.set("w", {{4}, {0.5, -1.25, 2.0, -0.03125}});
-    const std::vector<double> gradients[] = {{0.25, -0.5, 3.0, 0.0}, {-1.0, 0.125, 0.5, 2.0}, {0.5, 0.5, -4.0, -0.25}};
-    for (int64_t step = 1; step <= 3; ++step) {
-      TensorMap inputs{{"loss", {{}, {0}}}, {"g", {{4}, gradients[step - 1]}}};
-      ASSERT_TRUE(succeeded(ReferenceExecutor().run(module->lookupSymbol<GraphOp>("train"), inputs, parameters,
-                                                    {.lr = parseOptimizer(one.optimizer)->lr, .step = step})));
-    }
-    for (size_t i = 0; i < 4; ++i)
-      EXPECT_NEAR(parameters.tensors().at("w").data[i], one.parameters[i], 1e-12) << "element " << i;
+    // Twice the rate for all but w, which keeps its own.
+    std::string text = one.optimizer;
+    text.replace(text.find("lr=0.1"), 6, "lr=0.2");
+    expectSteps(text + ";*:lr=7;w:lr=0.1", one);
   }
 }
 
@@ -80,6 +92,22 @@ TEST(Optimizer, GroupsSetTheirWeightDecay) {
   EXPECT_EQ(spec->weightDecayOf("fc.weight"), 0.01);
   EXPECT_EQ(spec->weightDecayOf("fc.bias"), 0);
   EXPECT_EQ(spec->weightDecayOf("head.bias"), 0.5) << "the last group that matches";
+  EXPECT_EQ(spec->rateFactorOf("head.bias"), 1);
+}
+
+TEST(Optimizer, GroupsSetTheirRate) {
+  auto spec = parseOptimizer("adamw:lr=0.001;head.*:lr=0.1;*.bias:weight_decay=0;cold.*:lr=0,weight_decay=0.5");
+  ASSERT_TRUE(spec) << spec.status().message();
+  EXPECT_EQ(spec->lr, 0.001);
+  EXPECT_EQ(spec->rateFactorOf("body.weight"), 1);
+  EXPECT_DOUBLE_EQ(spec->rateFactorOf("head.weight"), 100);
+  EXPECT_DOUBLE_EQ(spec->rateFactorOf("head.bias"), 100) << "the last group that matches and has one";
+  EXPECT_EQ(spec->weightDecayOf("head.bias"), 0);
+  EXPECT_EQ(spec->weightDecayOf("head.weight"), 0.01);
+  EXPECT_EQ(spec->rateFactorOf("cold.weight"), 0);
+  auto frozen = parseOptimizer("sgd:lr=0;head.*:lr=0.1");
+  ASSERT_FALSE(frozen);
+  EXPECT_NE(frozen.status().message().find("expected lr= above 0"), std::string::npos) << frozen.status().message();
 }
 
 TEST(Optimizer, PatternsAreThoseOfAShell) {
