@@ -34,6 +34,23 @@ static double toDouble(const nlohmann::json &json) {
   return json.get<double>();
 }
 
+static nlohmann::json toJson(const Plateau &plateau) {
+  nlohmann::json json = {{"factor", fromDouble(plateau.factor)}, {"bad", plateau.bad}, {"cooldown", plateau.cooldown}};
+  if (plateau.best)
+    json["best"] = fromDouble(*plateau.best);
+  return json;
+}
+
+static Plateau toPlateau(const nlohmann::json &json) {
+  Plateau plateau;
+  plateau.factor = toDouble(json.at("factor"));
+  json.at("bad").get_to(plateau.bad);
+  json.at("cooldown").get_to(plateau.cooldown);
+  if (json.contains("best"))
+    plateau.best = toDouble(json.at("best"));
+  return plateau;
+}
+
 std::string toJson(const Manifest &manifest) {
   const TrainingState &state = manifest.state;
   nlohmann::json json = {{"format", formatName},
@@ -53,6 +70,8 @@ std::string toJson(const Manifest &manifest) {
                          {"file", tensorFileName},
                          {"file_bytes", manifest.fileBytes},
                          {"file_xxh3", manifest.fileHash}};
+  if (state.plateau != Plateau())
+    json["plateau"] = toJson(state.plateau);
   if (!state.origin.empty())
     json["origin_xxh3"] = state.origin;
   json["manifest_xxh3"] = hashOfText(json);
@@ -90,6 +109,8 @@ Result<Manifest> manifestFromJson(const std::string &text, const std::string &pa
     state.lossSum = toDouble(json.at("loss_sum"));
     state.learningRate = toDouble(json.at("learning_rate"));
     json.at("lr_schedule").get_to(state.schedule);
+    if (json.contains("plateau"))
+      state.plateau = toPlateau(json.at("plateau"));
     if (json.contains("origin_xxh3"))
       json.at("origin_xxh3").get_to(state.origin);
     json.at("file_bytes").get_to(manifest.fileBytes);

@@ -6,9 +6,19 @@
 #include "runtime/support/Status.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace dg::checkpoint {
+
+/// What a learning-rate schedule that watches evaluations remembers of them.
+struct Plateau {
+  double factor = 1;          ///< of the rate: what it took off so far
+  std::optional<double> best; ///< the lowest loss
+  int64_t bad = 0;            ///< evaluations since that were not better
+  int64_t cooldown = 0;       ///< evaluations that do not count yet
+  bool operator==(const Plateau &) const = default;
+};
 
 /// Everything besides tensors that a run needs to continue as if it had not stopped.
 struct TrainingState {
@@ -22,6 +32,7 @@ struct TrainingState {
   double lossSum = 0;      ///< of the current epoch: sum of loss × samples
   double learningRate = 0; ///< before its schedule
   std::string schedule;    ///< of the learning rate, as --lr-schedule takes it
+  Plateau plateau;         ///< of the schedule
   /// Hash of the tensors of the checkpoint in another folder that the training in this folder continues; empty if it
   /// began here. By it a run that is started anew knows its own checkpoints.
   std::string origin = {};

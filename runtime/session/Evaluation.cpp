@@ -2,6 +2,7 @@
 #include "runtime/session/Evaluation.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 namespace dg::session {
@@ -94,10 +95,15 @@ Result<std::optional<EvaluationInfo>> Evaluation::evaluate(LossChannel &channel,
       sums[1] += double(scalarOf(run->executor, program, "accuracy")) * double(count);
     }
   }
-  if (Status status = channel.carry(sums); !status) {
+  // Every rank learns the numbers: schedules and stopping depend on them.
+  auto all = run->gather(channel.isSource() ? std::string(reinterpret_cast<const char *>(sums), sizeof sums) : "");
+  if (!all) {
     hasPeerFailed = true;
-    return status;
+    return all.status();
   }
+  for (const std::string &part : *all)
+    if (part.size() == sizeof sums)
+      std::memcpy(sums, part.data(), sizeof sums);
   EvaluationInfo info;
   info.samples = samples;
   info.loss = sums[0] / double(samples);

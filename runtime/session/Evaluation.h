@@ -19,7 +19,7 @@ public:
   static Result<Evaluation> create(const RankRun &run, const data::Dataset &dataset, int64_t batch);
 
   /// Every rank calls it between the same two steps. Asks `mayGoOn` before each step of its own and gives nothing once
-  /// that says no, on all ranks alike. The numbers are valid on rank 0. On failure `hasPeerFailed` is set if it came
+  /// that says no, on all ranks alike. All ranks get the same numbers. On failure `hasPeerFailed` is set if it came
   /// from another rank.
   Result<std::optional<EvaluationInfo>> evaluate(LossChannel &channel, uint64_t seed,
                                                  const std::function<bool()> &mayGoOn, bool &hasPeerFailed);

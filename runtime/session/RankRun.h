@@ -25,7 +25,7 @@ struct RankRun {
   Reporter &reporter;             ///< silent on all ranks but 0
   Transport *transport = nullptr; ///< null: one rank
   checkpoint::Agreement agree;
-  /// Everyone's bytes, by rank; all ranks call it alike. Needed by checkReplicas only.
+  /// Everyone's bytes, by rank; all ranks call it alike. Needed by checkReplicas and evaluations.
   std::function<Result<std::vector<std::string>>(const std::string &mine)> gather;
   /// Asked before each step of a training and of its evaluations, from 1; false on all ranks before the same step once
   /// the job was asked to stop.

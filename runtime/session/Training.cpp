@@ -48,6 +48,11 @@ Status checkTraining(const plan::Plan &plan, const TrainingOptions &options, int
   return Status::ok();
 }
 
+int64_t stepsPerEpoch(const plan::Plan &plan, const TrainingOptions &options, int64_t numSamples) {
+  const int64_t batch = plan.findProgram("train")->batch;
+  return options.dropLast ? numSamples / batch : (numSamples + batch - 1) / batch;
+}
+
 Status checkResume(const checkpoint::TrainingState &state, const TrainingOptions &options, int64_t numSamples) {
   if (state.seed != options.seed)
     return Status::error(ErrorKind::usage,
@@ -96,16 +101,18 @@ private:
     int64_t left = dataset.numSamples() - state.position;
     return options.dropLast && left < batch ? 0 : std::min(left, batch);
   }
-  int64_t stepsPerEpoch() const {
-    int64_t samples = dataset.numSamples();
-    return options.dropLast ? samples / batch : (samples + batch - 1) / batch;
+  int64_t stepsPerEpoch() const { return session::stepsPerEpoch(run.plan, options, dataset.numSamples()); }
+  /// Where the schedule stands after `step` steps.
+  TrainingPoint pointAt(int64_t step) const { return {step, state.epoch, std::max<int64_t>(stepsPerEpoch(), 1)}; }
+  double learningRateAt(int64_t step) const {
+    return options.learningRate * options.schedule.factorAt(pointAt(step)) * state.plateau.factor;
   }
-  Status runStep(std::span<const int64_t> order, int64_t count, double learningRate);
+  Status runStep(std::span<const int64_t> order, int64_t count);
   /// Whether all steps of the epoch were run, but it is not closed: the job was stopped in its evaluation.
   bool isEpochOpen() const { return state.position > 0 && nextCount() == 0; }
   /// Evaluates, then reports and closes the epoch. `stopped`: the job was asked to stop before that was done, and the
   /// epoch is still open.
-  Result<Outcome> closeEpoch(Clock::time_point begin, double learningRate);
+  Result<Outcome> closeEpoch(Clock::time_point begin);
   Status checkReplicas();
   /// Leaves `found` empty where there is nothing to evaluate on.
   Result<Outcome> evaluate(std::optional<EvaluationInfo> &found);
@@ -148,6 +155,8 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
   state.numSamples = dataset.numSamples();
   state.shuffle = options.shuffle.describe();
   state.learningRate = options.learningRate;
+  if (state.schedule != options.schedule.describe())
+    state.plateau = {}; // it was another schedule's
   state.schedule = options.schedule.describe();
   if (evalDataset) {
     auto made = Evaluation::create(run, *evalDataset, options.evalBatch);
@@ -179,8 +188,9 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
   return Status::ok();
 }
 
-Status Loop::runStep(std::span<const int64_t> order, int64_t count, double learningRate) {
+Status Loop::runStep(std::span<const int64_t> order, int64_t count) {
   auto begin = Clock::now();
+  const double learningRate = learningRateAt(state.step);
   DG_RETURN_IF_ERROR(feeder.fill(order.subspan(size_t(state.position), size_t(count))));
   dg_scalars scalars{};
   scalars.lr = float(learningRate);
@@ -195,6 +205,7 @@ Status Loop::runStep(std::span<const int64_t> order, int64_t count, double learn
   info.step = ++state.step;
   info.epoch = state.epoch + 1;
   info.samples = count;
+  info.learningRate = learningRate;
   info.loss = scalarOf(run.executor, program, "loss");
   if (run.trace)
     run.trace->collect("train", info.step);
@@ -240,6 +251,7 @@ void Loop::report(std::optional<EvaluationInfo> evaluated) {
   evaluated->epoch = state.epoch, evaluated->step = state.step;
   run.reporter.evaluation(*evaluated);
   evaluatedStep = state.step;
+  options.schedule.observe(evaluated->loss, pointAt(state.step), state.plateau);
 }
 
 Status Loop::save() {
@@ -257,14 +269,14 @@ Status Loop::save() {
   return Status::ok();
 }
 
-Result<Outcome> Loop::closeEpoch(Clock::time_point begin, double learningRate) {
+Result<Outcome> Loop::closeEpoch(Clock::time_point begin) {
   DG_RETURN_IF_ERROR(fromPeer(channel.drain()));
   EpochInfo info;
   info.epoch = state.epoch + 1;
   info.samples = state.position;
   info.meanLoss = state.position > 0 ? state.lossSum / double(state.position) : 0;
   info.seconds = secondsSince(begin);
-  info.learningRate = learningRate;
+  info.learningRate = learningRateAt(state.step - 1);
   // Before the epoch is closed and told: a run that is stopped here continues with the evaluation, and nothing is told
   // twice.
   std::optional<EvaluationInfo> evaluated;
@@ -301,12 +313,11 @@ Result<Outcome> Loop::train() {
   while (!isFinished() || isEpochOpen()) {
     auto begin = Clock::now();
     std::vector<int64_t> order = data::sampleOrder(dataset.numSamples(), options.shuffle, options.seed, state.epoch);
-    double learningRate = options.learningRate * options.schedule.factorOf(state.epoch);
     int64_t count = 0;
     while (!isFinished() && (count = nextCount()) > 0) {
       if (!run.mayStartStep(++stepsHere))
         return finish(Outcome::stopped);
-      DG_RETURN_IF_ERROR(runStep(order, count, learningRate));
+      DG_RETURN_IF_ERROR(runStep(order, count));
       DG_RETURN_IF_ERROR(checkReplicas());
       bool isDue = options.checkpointEvery.steps > 0 && state.step % options.checkpointEvery.steps == 0;
       if (isDue && nextCount() > 0)
@@ -314,7 +325,7 @@ Result<Outcome> Loop::train() {
     }
     if (nextCount() > 0)
       break; // the last step came before the end of the epoch
-    auto closed = closeEpoch(begin, learningRate);
+    auto closed = closeEpoch(begin);
     if (!closed)
       return closed;
     if (*closed == Outcome::stopped)

@@ -48,6 +48,9 @@ Result<Outcome> runTraining(const RankRun &run, const TrainingOptions &options, 
 /// Whether the plan can be trained so on that many samples; the same check before ranks exist.
 Status checkTraining(const plan::Plan &plan, const TrainingOptions &options, int64_t numSamples);
 
+/// Steps of an epoch over that many samples.
+int64_t stepsPerEpoch(const plan::Plan &plan, const TrainingOptions &options, int64_t numSamples);
+
 /// Whether these options can continue that state: the same seed, and in the middle of an epoch the same data set and
 /// shuffle.
 Status checkResume(const checkpoint::TrainingState &state, const TrainingOptions &options, int64_t numSamples);

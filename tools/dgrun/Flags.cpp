@@ -79,9 +79,12 @@ static void addLength(CLI::Option_group &app, Flags &flags) {
       ->excludes(epochs);
   app.add_option("--lr", flags.learningRate, "learning rate; default: the checkpoint's, or the one that dgc stored")
       ->check(finiteNumber(true));
-  app.add_option("--lr-schedule", flags.schedule,
-                 "constant, step:every=EPOCHS,gamma=FACTOR or cosine:epochs=EPOCHS; default: constant, or the "
-                 "checkpoint's");
+  app.add_option(
+      "--lr-schedule", flags.schedule,
+      "parts joined by '+', each of so many steps= or epochs=: warmup:steps=500+cosine:steps=10000; constant, "
+      "linear, cosine (to=FACTOR), polynomial (power=), one-cycle, step:every=EPOCHS,gamma=FACTOR or "
+      "every=500steps, plateau:factor=0.1,patience=10 on the evaluated loss; default: constant, or the "
+      "checkpoint's");
   app.add_option("--seed", flags.seed, "of initial values, shuffles and random data; default: 0, or the checkpoint's")
       ->check(wholeNumber(0, INT64_MAX));
 }

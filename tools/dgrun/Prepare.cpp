@@ -151,6 +151,11 @@ static Status prepareTraining(const Flags &flags, const plan::Plan &plan, Assign
   if (assignment.resume)
     DG_RETURN_IF_ERROR(checkResume(assignment.resume->state(), *options, dataset->numSamples()));
   assignment.dataset.emplace(std::move(*dataset));
+  if (options->schedule.watchesEvaluations() && flags.evalData.empty())
+    return Status::error(ErrorKind::usage,
+                         "--lr-schedule {}: a plateau watches the loss of evaluations, but there are none; give "
+                         "--eval-data",
+                         options->schedule.describe());
   if (!flags.evalData.empty()) {
     DG_RETURN_IF_ERROR(session::checkEvaluation(plan, options->evalBatch));
     auto evalSpecs = readSpecs("--eval-data", flags.evalData, flags.normalize, assignment.seed);
@@ -203,18 +208,24 @@ Result<Assignment> prepare(const Flags &flags, const session::Job &job, int64_t 
   return assignment;
 }
 
-/// The first epoch that would learn nothing because its schedule gives it the rate 0.
-static std::optional<int64_t> findIdleEpoch(const Assignment &assignment) {
+/// Where a training would go on with the rate 0, which its schedule has come to: "epoch 3", "step 501".
+static std::string findIdle(const Assignment &assignment) {
   const session::TrainingOptions &training = *assignment.training;
   if (training.learningRate == 0) // asked for
-    return std::nullopt;
-  constexpr double leastFactor = 1e-12; // a cosine in doubles ends near 0, not at it
-  int64_t epoch = assignment.resume ? assignment.resume->state().epoch : 0;
-  // How many epochs --steps takes is known only to the training: its first one is looked at.
-  for (const int64_t end = std::max(training.epochs, epoch + 1); epoch < end; ++epoch)
-    if (std::abs(training.schedule.factorOf(epoch)) < leastFactor)
-      return epoch;
-  return std::nullopt;
+    return "";
+  const int64_t stepsPerEpoch =
+      std::max<int64_t>(session::stepsPerEpoch(assignment.job->plan(), training, assignment.dataset->numSamples()), 1);
+  auto isIdle = [&](int64_t step, int64_t epoch) {
+    constexpr double leastFactor = 1e-12; // a cosine in doubles ends near 0, not at it
+    return std::abs(training.schedule.factorAt({step, epoch, stepsPerEpoch})) < leastFactor;
+  };
+  const int64_t first = assignment.resume ? assignment.resume->state().epoch : 0;
+  const int64_t end = training.epochs > 0 ? training.epochs : (training.steps + stepsPerEpoch - 1) / stepsPerEpoch;
+  for (int64_t epoch = first; epoch < std::max(end, first + 1); ++epoch)
+    if (isIdle(epoch * stepsPerEpoch, epoch))
+      return fmt::format("epoch {}", epoch + 1);
+  const int64_t last = training.steps > 0 ? training.steps : training.epochs * stepsPerEpoch;
+  return last > 0 && isIdle(last - 1, (last - 1) / stepsPerEpoch) ? fmt::format("step {}", last) : "";
 }
 
 std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignment) {
@@ -223,10 +234,9 @@ std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignmen
     return notes;
   if (flags.resume && !assignment.resume)
     notes.push_back(fmt::format("{} holds no checkpoint yet: this run begins at step 0", flags.checkpoint));
-  if (auto epoch = findIdleEpoch(assignment))
-    notes.push_back(
-        fmt::format("epoch {} learns nothing: {} gives it the rate 0; --lr-schedule and --lr give it another",
-                    *epoch + 1, assignment.training->schedule.describe()));
+  if (std::string idle = findIdle(assignment); !idle.empty())
+    notes.push_back(fmt::format("{} learns nothing: {} gives it the rate 0; --lr-schedule and --lr give it another",
+                                idle, assignment.training->schedule.describe()));
   return notes;
 }
 

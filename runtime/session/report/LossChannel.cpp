@@ -6,7 +6,7 @@
 namespace dg::session {
 
 /// The executor's tags hold a program number below 15 in their highest bits.
-static constexpr uint64_t stepTag = 0xff0000000000u, carryTag = 0xff0000010000u;
+static constexpr uint64_t stepTag = 0xff0000000000u;
 
 /// The stage that ends with the loss: the last part of the model need not lie on the last stage.
 static int64_t lossStage(const plan::Plan &plan) {
@@ -90,13 +90,6 @@ Status LossChannel::drain() {
   while (moved)
     DG_RETURN_IF_ERROR(retire(true, moved));
   return Status::ok();
-}
-
-Status LossChannel::carry(std::span<double> numbers) {
-  if (source == 0 || (rank != 0 && rank != source))
-    return Status::ok();
-  return await(rank == 0 ? transport->startReceive(source, carryTag, numbers.data(), numbers.size_bytes())
-                         : transport->startSend(0, carryTag, numbers.data(), numbers.size_bytes()));
 }
 
 } // namespace dg::session

@@ -11,7 +11,6 @@
 #include <array>
 #include <chrono>
 #include <functional>
-#include <span>
 
 namespace dg::session {
 
@@ -36,8 +35,6 @@ public:
   Status push(const StepInfo &info);
   /// Returns when rank 0 has reported every step that was pushed.
   Status drain();
-  /// Carries a few numbers from the source to rank 0 and waits for them; elsewhere it does nothing.
-  Status carry(std::span<double> numbers);
 
 private:
   static constexpr size_t depth = 32;

@@ -82,8 +82,8 @@ public:
   }
   void step(const StepInfo &info) override {
     JsonLine line("step");
-    line.add("step", info.step).add("loss", info.loss).add("step_us", info.stepUs).add("samples", info.samples);
-    print(std::move(line), throttle.isDue());
+    line.add("step", info.step).add("loss", info.loss).add("lr", info.learningRate).add("step_us", info.stepUs);
+    print(std::move(line.add("samples", info.samples)), throttle.isDue());
   }
   void inferred(const InferredInfo &info) override {
     JsonLine line("step");

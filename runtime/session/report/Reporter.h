@@ -30,7 +30,7 @@ struct StepInfo {
   int64_t epoch = 0; ///< from 1
   int64_t stepInEpoch = 0, samples = 0;
   float loss = 0;
-  double stepUs = 0;
+  double stepUs = 0, learningRate = 0;
 };
 
 /// A step of an inference.

@@ -54,6 +54,7 @@ struct ThreadedRun {
     auto transports = makeInProcessTransports(numRanks);
     std::barrier meet(numRanks);
     std::vector<Status> said(size_t(numRanks), Status::ok());
+    std::vector<std::string> parts(static_cast<size_t>(numRanks));
     std::vector<std::thread> ranks;
     for (int64_t rank = 0; rank < numRanks; ++rank)
       ranks.emplace_back([&, rank] {
@@ -76,6 +77,13 @@ struct ThreadedRun {
               worst = status;
           meet.arrive_and_wait();
           return worst;
+        };
+        run.gather = [&, rank](const std::string &mine) -> Result<std::vector<std::string>> {
+          parts[size_t(rank)] = mine;
+          meet.arrive_and_wait();
+          std::vector<std::string> all = parts;
+          meet.arrive_and_wait();
+          return all;
         };
         run.mayStartStep = [&](uint64_t step) { return stopBeforeStep == 0 || step < stopBeforeStep; };
         body(run);

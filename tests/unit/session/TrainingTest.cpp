@@ -35,7 +35,6 @@ std::vector<double> expectedLosses(const data::Dataset &dataset, const TrainingO
   std::vector<double> losses;
   for (int64_t epoch = 0; epoch < options.epochs; ++epoch) {
     auto order = data::sampleOrder(dataset.numSamples(), options.shuffle, options.seed, epoch);
-    double rate = options.learningRate * options.schedule.factorOf(epoch);
     for (size_t begin = 0; begin < order.size(); begin += size_t(batch)) {
       size_t end = std::min(order.size(), begin + size_t(batch));
       if (options.dropLast && end - begin < size_t(batch))
@@ -52,6 +51,8 @@ std::vector<double> expectedLosses(const data::Dataset &dataset, const TrainingO
         for (int k = 0; k < 3; ++k)
           gradient[k] += 2 * error * double(x[k]) / double(end - begin);
       }
+      const int64_t step = int64_t(losses.size()), perEpoch = (dataset.numSamples() + batch - 1) / batch;
+      double rate = options.learningRate * options.schedule.factorAt({step, epoch, perEpoch});
       losses.push_back(loss);
       for (int k = 0; k < 3; ++k) {
         momentum[k] = 0.5 * momentum[k] + gradient[k];
@@ -147,6 +148,52 @@ TEST(Training, stoppingAndResumingChangesNoBit) {
     EXPECT_EQ(second.reporter.epochs.back().meanLoss, whole.reporter.epochs.back().meanLoss);
     ASSERT_EQ(first.reporter.evaluations.size() + second.reporter.evaluations.size(), 3u);
     EXPECT_EQ(second.reporter.evaluations.back().loss, whole.reporter.evaluations.back().loss);
+  }
+}
+
+/// A rate that falls whenever an evaluation is no better, so that it depends on all evaluations before.
+static TrainingOptions watchful(int64_t epochs) {
+  TrainingOptions options = optionsOf(epochs);
+  options.learningRate = 0.4; // too much: the loss goes up and down
+  options.schedule = *LearningRateSchedule::parse("warmup:steps=4+plateau:factor=0.5,patience=0");
+  return options;
+}
+
+TEST(Training, aPlateauIsTheSameOnEveryMesh) {
+  std::vector<std::vector<double>> rates;
+  for (auto [pipe, data] : {std::pair<int64_t, int64_t>(1, 1), {1, 2}, {2, 2}}) {
+    ThreadedRun run(toyPlan(pipe, data, 10));
+    data::Dataset dataset = toyData(run.plan, 53);
+    run.train(watchful(6), dataset, &dataset);
+    ASSERT_TRUE(run.failures.empty()) << run.failures[0].message();
+    rates.emplace_back();
+    for (const StepInfo &step : run.reporter.steps)
+      rates.back().push_back(step.learningRate);
+  }
+  EXPECT_EQ(rates[0].front(), 0.1) << "a quarter: the first of four steps";
+  EXPECT_LT(rates[0].back(), 0.4);
+  EXPECT_EQ(rates[1], rates[0]);
+  EXPECT_EQ(rates[2], rates[0]);
+}
+
+TEST(Training, aPlateauIsResumed) {
+  ThreadedRun whole(toyPlan(2, 2, 10));
+  data::Dataset dataset = toyData(whole.plan, 53);
+  whole.train(watchful(5), dataset, &dataset);
+  for (uint64_t stop = 5; stop <= 60; stop += 5) {
+    TemporaryFolder folder;
+    TrainingOptions options = watchful(5);
+    options.checkpointDirectory = folder.path("ckpt");
+    ThreadedRun first(whole.plan), second(whole.plan);
+    first.stopBeforeStep = stop;
+    EXPECT_EQ(first.train(options, dataset, &dataset), Outcome::stopped);
+    auto checkpoint = checkpoint::Checkpoint::open(folder.path("ckpt"));
+    ASSERT_TRUE(checkpoint) << checkpoint.status().message();
+    EXPECT_EQ(second.train(options, dataset, &dataset, &*checkpoint), Outcome::done);
+    std::vector<float> joined = first.reporter.losses(), rest = second.reporter.losses();
+    joined.insert(joined.end(), rest.begin(), rest.end());
+    EXPECT_EQ(joined, whole.reporter.losses()) << "stopped before step " << stop;
+    EXPECT_EQ(second.reporter.epochs.back().learningRate, whole.reporter.epochs.back().learningRate);
   }
 }
 
