@@ -45,52 +45,14 @@ Status checkMemory(const plan::Plan &plan, uint64_t limit, uint64_t whole) {
                        stage, bytes, again, bytes - limit, limit);
 }
 
-/// A search's cut as AssignStages takes it: the stage of every op, in the order of the program.
-std::vector<int64_t> stagesOf(const partitioner::SearchedPlan &plan) {
-  std::vector<int64_t> stages(plan.choices.size());
-  for (size_t s = 0, position = 0; s < plan.stages.begins.size(); ++s) {
-    const size_t end = s + 1 < plan.stages.begins.size() ? plan.stages.begins[s + 1] : stages.size();
-    for (; position < end; ++position)
-      stages[plan.order.empty() ? position : plan.order[position]] = int64_t(s);
-  }
-  return stages;
-}
-
-/// A search's choice as AssignShardings takes it: a dimension that the factor cuts, of the first result that has one.
-/// An operand is named among all operands of the op, parameters included.
-std::string dimensionOf(const partitioner::ModelOp &op, int32_t choice) {
-  if (choice < 0)
-    return "none";
-  auto find = [&](const std::vector<int32_t> &factors) {
-    return size_t(std::find(factors.begin(), factors.end(), choice) - factors.begin());
-  };
-  for (size_t i = 0; i < op.results.size(); ++i)
-    if (size_t dim = find(op.results[i].factors); dim < op.results[i].factors.size())
-      return fmt::format("r{}.{}", i, dim);
-  for (const partitioner::ModelUse &use : op.operands)
-    if (size_t dim = find(use.factors); dim < use.factors.size())
-      return fmt::format("o{}.{}", use.operand, dim);
-  for (const partitioner::ModelParameter &parameter : op.parameters)
-    if (size_t dim = find(parameter.factors); dim < parameter.factors.size())
-      return fmt::format("o{}.{}", parameter.operand, dim);
-  return "none";
-}
-
 /// What the search chose, as if it had been given by hand; returns what the plan records of the search.
-plan::Search adopt(const PlannedStep &planned, Request &request, passes::PipelineOptions &pipeline) {
+plan::Search adopt(const PlannedStep &planned, Request &request) {
   const partitioner::SearchResult &found = planned.search;
   const partitioner::Configuration &how = found.best.configuration;
   request.mesh = how.meshText();
   request.microbatches = std::max<int64_t>(1, how.microbatches / request.accumulate);
   request.schedule = how.scheduleText();
   request.zero = how.zero;
-  // The search knows stages; where one has several parts of the model, these are cut by AssignStages' own rule.
-  if (how.chunksPerRank == 1)
-    pipeline.stages = stagesOf(found.best);
-  pipeline.shardingChoices.resize(planned.model.ops.size());
-  for (size_t op = 0; op < planned.model.ops.size(); ++op)
-    pipeline.shardingChoices[found.best.order.empty() ? op : found.best.order[op]] =
-        dimensionOf(planned.model.ops[op], found.best.choices[op]);
   plan::Search search;
   search.lowerBoundUs = found.lowerBoundUs;
   search.gap = found.gap;
@@ -122,7 +84,7 @@ Result<JobPlan> split(mlir::ModuleOp module, const Request &request, const StepS
   job.cluster = std::move(*cluster);
   job.module = module.clone();
   describeStep(request, source.optimizer, source.isTraining, job.cluster, pipeline);
-  pipeline.mesh = request.mesh;
+  pipeline.mesh = *mesh;
   pipeline.batch = batch->rows;
   pipeline.microbatches = batch->microbatches;
   pipeline.paddedRows = batch->rows * batch->microbatches - batch->samples;
@@ -131,6 +93,7 @@ Result<JobPlan> split(mlir::ModuleOp module, const Request &request, const StepS
   pipeline.isFolded = form->schedule->isFolded;
   pipeline.splitsBackward = form->schedule->splitsBackward;
   pipeline.zero = request.zero.value_or(0);
+  pipeline.planning.configuration.schedule = form->schedule;
   mlir::PassManager manager(module.getContext());
   passes::buildPipeline(manager, pipeline);
   if (request.savePhases)
@@ -201,8 +164,7 @@ Result<JobPlan> searchJob(mlir::ModuleOp module, const Request &given, const Ste
     if (!planned)
       return planned.status();
     Request chosen = given;
-    passes::PipelineOptions pipeline;
-    plan::Search search = adopt(*planned, chosen, pipeline);
+    plan::Search search = adopt(*planned, chosen);
     Result<plan::Mesh> before = passes::parseMesh(given.mesh), after = passes::parseMesh(chosen.mesh);
     Result<BatchPlan> imported = planBatch(given, *before), batch = planBatch(chosen, *after);
     if (!batch)
@@ -211,10 +173,24 @@ Result<JobPlan> searchJob(mlir::ModuleOp module, const Request &given, const Ste
       return Status::error(ErrorKind::usage,
                            "the plan found for {} is --mesh {} --microbatches {}: compile it with these flags",
                            given.model, chosen.mesh, chosen.microbatches);
+    passes::PipelineOptions pipeline;
+    passes::GraphPlan found; // on the graph as it runs: what is compiled, and explained
+    pipeline.found = &found;
+    pipeline.planning.memoryBytes =
+        double(request.memoryBytes > 0 ? request.memoryBytes : planned->cluster.device.memoryBytes);
+    if (given.mesh.empty())
+      pipeline.planning.leastCutShare = 0;
     Result<JobPlan> job = split(module, chosen, source, pipeline);
     if (!job)
       return job;
     job->plan.search = std::move(search);
+    if (!found.plan.choices.empty()) {
+      found.model.name = given.model;
+      planned->model = std::move(found.model);
+      planned->search.best = std::move(found.plan);
+      planned->prediction =
+          partitioner::predict(planned->model, partitioner::CostModel(job->cluster), planned->search.best);
+    }
     const uint64_t limit = given.memoryBytes > 0 ? given.memoryBytes : job->cluster.device.memoryBytes;
     auto [stage, bytes] = largestArena(job->plan);
     if (given.emit != Emit::package || bytes <= limit) {

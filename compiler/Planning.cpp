@@ -29,10 +29,14 @@ void describeStep(const Request &request, const std::string &optimizer, bool isT
   pipeline.loss = isTraining ? request.loss : "";
   pipeline.isTraining = isTraining;
   pipeline.storesScores = cluster.device.storesScores;
+  pipeline.planning.cluster = cluster;
+  pipeline.planning.pins = request.pins;
   if (request.simulate != Form::none)
     return; // a simulation counts every float with the bytes of its precision; a job has the casts that it will run
-  if (request.precision)
+  if (request.precision) {
     pipeline.precision = plan::nameOf(*request.precision);
+    pipeline.planning.configuration.precision = *request.precision;
+  }
   pipeline.precisionOverrides = request.precisionOverrides;
   pipeline.reducesWide = request.reducesWide;
   auto isHalf = [](const std::string &text) { return llvm::StringRef(text).ends_with("=f16"); };
@@ -86,6 +90,7 @@ Result<SearchOptions> readOptions(const Request &request, const plan::Mesh &mesh
     search.data = uint32_t(mesh.sizeOf("data"));
     search.tensor = uint32_t(mesh.sizeOf("tensor"));
     search.pipe = uint32_t(mesh.sizeOf("pipe"));
+    search.leastCutShare = partitioner::cutShareByHand;
   }
   search.microbatches = uint32_t(request.microbatches * request.accumulate);
   if (!request.schedule.empty())

@@ -36,10 +36,21 @@ def AddLoss : Pass<"dg-add-loss", "mlir::ModuleOp"> {
   let options = [Option<"loss", "loss", "std::string", "\"\"", "A loss op and its attributes: mse, cross_entropy:label_smoothing=0.1,ignore_index=-100, …">];
 }
 
+def SetMesh : Pass<"dg-set-mesh", "mlir::ModuleOp"> {
+  let summary = "Says over which ranks the module is to be split";
+  let description = [{
+    Later passes read the mesh from the module:
+
+        module {…}      becomes      module attributes {dg.mesh = {data = 2 : i64, pipe = 1 : i64, tensor = 1 : i64}} {…}
+  }];
+  let options = [Option<"pipe", "pipe", "int64_t", "1", "Stages of the pipeline">,
+                 Option<"data", "data", "int64_t", "1", "Ranks that share the samples of a micro-batch">,
+                 Option<"tensor", "tensor", "int64_t", "1", "Ranks that share a tensor">];
+}
+
 def CheckMesh : Pass<"dg-check-mesh", "mlir::ModuleOp"> {
   let summary = "Rejects meshes that the model cannot be cut over";
   let description = [{Attention heads must divide evenly over the tensor axis.}];
-  let options = [Option<"mesh", "mesh", "std::string", "\"\"", "Mesh axes: data=2,tensor=2,pipe=2">];
 }
 
 def FreezeParameters : Pass<"dg-freeze-parameters", "mlir::ModuleOp"> {
@@ -228,33 +239,31 @@ def VerifyTraining : Pass<"dg-verify-training", "mlir::ModuleOp"> {
   let summary = "Closes the train phase: @train has one update for each trained parameter and no loss op; no phase reads what a later one makes";
 }
 
-def AssignStages : Pass<"dg-assign-stages", "mlir::ModuleOp"> {
-  let summary = "Gives every op its pipeline stage";
+def PlanGraph : Pass<"dg-plan-graph", "mlir::ModuleOp"> {
+  let summary = "Searches the pipeline stage of every op and what the tensor axis cuts";
   let description = [{
-    Forward ops are cut into contiguous groups whose slowest is as fast as possible, counting the backward work of each op with
-    it; backward ops and updates follow their forward op. With several chunks to a rank, `stage` counts chunks until --dg-split-stages
-    deals them out. A search may have decided: then `stages` has, for each
-    forward op that reads more than parameters, its stage; ops of different stages may be mixed in the program.
+    The first graph (@train, where there is one) goes through the partitioner's search with the module's mesh. Backward ops, updates and
+    other graphs follow their forward op to its stage; with several chunks to a rank, `stage` counts chunks until
+    --dg-split-stages deals them out. With a tensor axis each forward op that reads more than parameters gets `dg.cut`:
+
+        %p = dg.matmul %x, %w {place = #dg.place<origin = 3>} …                                    becomes, with tensor=2,
+        %p = dg.matmul %x, %w {dg.cut = {dim = 1 : i64, result = 0 : i64}, place = #dg.place<origin = 3, stage = 0>} …
+
+    In dgc the cluster, memory and pins are the request's; here it is the host and the mesh is one by hand.
   }];
-  let options = [Option<"mesh", "mesh", "std::string", "\"\"", "Mesh axes: data=2,tensor=2,pipe=2">,
-                 Option<"chunks", "chunks", "int64_t", "1", "Parts of the model that a rank holds">,
-                 ListOption<"stages", "stages", "int64_t", "Stage of each forward op of the first graph (default: balanced by cost)">];
+  let options = [Option<"microbatches", "microbatches", "int64_t", "1", "Micro-batches of a step">,
+                 Option<"chunks", "chunks", "int64_t", "1", "Parts of the model that a rank holds">];
 }
 
 def AssignShardings : Pass<"dg-assign-shardings", "mlir::ModuleOp"> {
   let summary = "Gives every operand and result its sharding over the data and tensor axes";
   let description = [{
-    Inputs are cut over "data" by samples. Weights are cut over "tensor" as Megatron does it: by output where a later layer adds the
-    parts up again, by input where the activation arrives cut. Everything else follows by the ops' sharding rules. A search may have
-    decided: then `choices` has, for each forward op that reads more than parameters, what is cut over "tensor": r0.1 (dimension 1 of
-    result 0), o1.0 (dimension 0 of operand 1) or none. Dimensions, not factors, because these change with the number of samples.
+    Inputs are cut over "data" by samples. Over "tensor" an op with `dg.cut` is cut along that dimension, or not at all; everything else
+    follows by the ops' sharding rules.
     With ZeRO the update of a trained parameter is cut over "data" too, along the first whole dimension that divides evenly, and with it
     the optimizer's state; with `zero=3` the parameter lies so as well. A parameter without such a dimension stays whole.
   }];
-  let options = [Option<"mesh", "mesh", "std::string", "\"\"", "Mesh axes: data=2,tensor=2,pipe=2">,
-                 Option<"zero", "zero", "int64_t", "0", "Cut over data: 1 optimizer state, 2 also gradients, 3 also parameters">,
-                 ListOption<"choices", "choices", "std::string",
-                            "What each forward op of the first graph is cut along (default: by rule)">];
+  let options = [Option<"zero", "zero", "int64_t", "0", "Cut over data: 1 optimizer state, 2 also gradients, 3 also parameters">];
 }
 
 def VerifyPartition : Pass<"dg-verify-partition", "mlir::ModuleOp"> {
@@ -263,8 +272,7 @@ def VerifyPartition : Pass<"dg-verify-partition", "mlir::ModuleOp"> {
 
 def SplitShards : Pass<"dg-split-shards", "mlir::ModuleOp"> {
   let summary = "Makes every type local to one rank and inserts the collectives between shardings";
-  let options = [Option<"mesh", "mesh", "std::string", "\"\"", "Mesh axes: data=2,tensor=2,pipe=2">,
-                 Option<"zero", "zero", "int64_t", "0", "From 2 on gradients are cut over data as soon as they are made">];
+  let options = [Option<"zero", "zero", "int64_t", "0", "From 2 on gradients are cut over data as soon as they are made">];
 }
 
 def Rematerialize : Pass<"dg-rematerialize", "mlir::ModuleOp"> {

@@ -3,13 +3,14 @@
 
 #include "passes/Passes.h"
 #include "passes/layout/LayoutPasses.h"
-#include "passes/partition/Mesh.h"
 
 #include "mlir/Transforms/Passes.h"
 
 namespace dg::passes {
 
 void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &options) {
+  manager.addPass(
+      createSetMesh({options.mesh.sizeOf("pipe"), options.mesh.sizeOf("data"), options.mesh.sizeOf("tensor")}));
   // Shapes.
   DeduceTypesOptions deduce;
   deduce.batch = options.batch;
@@ -21,9 +22,7 @@ void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &opt
     manager.addPass(createAddLoss(loss));
   }
   // Before attention is taken apart, while an error can still speak of heads.
-  CheckMeshOptions check;
-  check.mesh = options.mesh;
-  manager.addPass(createCheckMesh(check));
+  manager.addPass(createCheckMesh());
 
   if (options.isTraining && !options.frozen.empty()) {
     FreezeParametersOptions freeze;
@@ -66,8 +65,7 @@ void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &opt
   manager.addPass(createDifferentiate(differentiate));
   // With several micro-batches and ZeRO from 2 on, gradients are summed over ranks before they are summed over
   // micro-batches: these sums stay f32.
-  Result<plan::Mesh> mesh = parseMesh(options.mesh);
-  if (options.precision != "f32" && !options.reducesWide && mesh && mesh->sizeOf("data") > 1 &&
+  if (options.precision != "f32" && !options.reducesWide && options.mesh.sizeOf("data") > 1 &&
       !(options.zero >= 2 && options.microbatches > 1)) {
     NarrowGradientsOptions narrow;
     narrow.precision = options.precision;
@@ -94,23 +92,19 @@ void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &opt
 void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options) {
   buildWholePipeline(manager, options);
 
-  // Partition: stages first, because shardings do not depend on them and a collective stays on the stage of its
-  // producer.
-  AssignStagesOptions stages;
-  stages.mesh = options.mesh;
-  stages.stages = options.stages;
-  stages.chunks = options.chunksPerStage;
-  manager.addPass(createAssignStages(stages));
+  // Partition: decisions first, then all that follows from them.
+  PlanRequest planning = options.planning;
+  planning.configuration.microbatches = uint32_t(options.microbatches);
+  planning.configuration.zero = uint32_t(options.zero);
+  planning.configuration.chunksPerRank = uint32_t(options.chunksPerStage);
+  manager.addPass(createPlanGraph(std::move(planning), options.found));
   AssignShardingsOptions shardings;
-  shardings.mesh = options.mesh;
-  shardings.choices = options.shardingChoices;
   shardings.zero = options.zero;
   manager.addPass(createAssignShardings(shardings));
   manager.addPass(createVerifyPartition());
 
   // Split: types become local and collectives explicit.
   SplitShardsOptions shards;
-  shards.mesh = options.mesh;
   shards.zero = options.zero;
   manager.addPass(createSplitShards(shards));
   // With the types of one rank, so that bytes are its own, and collectives in sight, which do not run twice; before
@@ -127,8 +121,7 @@ void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options)
   SplitStagesOptions chunks;
   chunks.microbatches = options.microbatches;
   if (options.chunksPerStage > 1) {
-    Result<plan::Mesh> mesh = parseMesh(options.mesh);
-    chunks.stages = mesh ? mesh->sizeOf("pipe") : 0;
+    chunks.stages = options.mesh.sizeOf("pipe");
     chunks.folded = options.isFolded;
   }
   manager.addPass(createSplitStages(chunks));

@@ -2,6 +2,9 @@
 // The order of passes: the one place that has it.
 #pragma once
 
+#include "passes/partition/PlanGraph.h"
+#include "runtime/plan/Plan.h"
+
 #include "mlir/Pass/PassManager.h"
 
 #include <string>
@@ -10,7 +13,7 @@
 namespace dg::passes {
 
 struct PipelineOptions {
-  std::string mesh;      ///< "data=2,pipe=2"
+  plan::Mesh mesh;
   std::string loss;      ///< empty: the model's own
   std::string optimizer; ///< empty: the model's own
   int64_t batch = 0;     ///< rows of one micro-batch over all data ranks, padding included; 0: not bound
@@ -22,10 +25,10 @@ struct PipelineOptions {
   bool splitsBackward = false;     ///< gradients of weights get chunks of their own
   int64_t zero = 0;                ///< cut over the data ranks: 1 optimizer state, 2 also gradients, 3 also parameters
   std::vector<std::string> frozen; ///< patterns of parameters that are not trained
-  std::vector<int64_t> stages;     ///< of a searched plan, see AssignStages; empty: by its rule
-  std::vector<std::string> shardingChoices;    ///< of a searched plan, see AssignShardings; empty: by its rule
-  bool storesScores = false;                   ///< attention keeps its scores in memory, see Decompose
-  std::string precision = "f32";               ///< f32, bf16 or f16
+  PlanRequest planning;            ///< micro-batches, chunks and ZeRO are those above
+  GraphPlan *found = nullptr;      ///< where given, gets what PlanGraph decides
+  bool storesScores = false;       ///< attention keeps its scores in memory, see Decompose
+  std::string precision = "f32";   ///< f32, bf16 or f16
   std::vector<std::string> precisionOverrides; ///< "head.*=f32", see MixedPrecision
   double lossScale = 0;                        ///< what the scale of an f16 loss starts with; 0: it is not scaled
   int64_t growthInterval = 0;                  ///< steps after which it is doubled; 0: AddOptimizer's default

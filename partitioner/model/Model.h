@@ -76,7 +76,8 @@ struct ModelOp {
 
 struct Model {
   std::string name;
-  int64_t numSamples = 1; ///< the batch that all sizes are for
+  int64_t numSamples = 1;    ///< the batch that all sizes are for: of a whole step, or
+  bool isMicrobatch = false; ///< of one micro-batch over all data ranks
   bool isTraining = true;
   std::vector<ModelOp> ops; ///< operands come before their users
   std::vector<ModelValue> values;

@@ -109,7 +109,7 @@ double runSchedule(const Schedule &schedule, const std::vector<PassTimes> &stage
 
 Prediction predict(const Model &model, const CostModel &costs, const SearchedPlan &plan) {
   const Configuration &how = plan.configuration;
-  OpCosts opCosts(model, costs, {how.tensor, rowsOf(model.numSamples, how), how.precision});
+  OpCosts opCosts(model, costs, {how.tensor, rowsOf(model, how), how.precision});
   StepTable table(opCosts, plan.choices, findSegments(model));
   StepModel step(model, costs, how);
   std::vector<Needs> needs(model.values.size(), 0);

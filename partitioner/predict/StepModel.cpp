@@ -11,8 +11,9 @@ using plan::TaskKind;
 
 std::string Configuration::meshText() const { return fmt::format("data={},tensor={},pipe={}", data, tensor, pipe); }
 
-double rowsOf(int64_t numSamples, const Configuration &configuration) {
-  return std::ceil(double(numSamples) / (double(configuration.data) * configuration.microbatches));
+double rowsOf(const Model &model, const Configuration &configuration) {
+  const double parts = model.isMicrobatch ? 1 : configuration.microbatches;
+  return std::ceil(double(model.numSamples) / (configuration.data * parts));
 }
 
 //===- StepTable -------------------------------------------------------------------------------------------------===//

@@ -28,7 +28,7 @@ struct Configuration {
 };
 
 /// Samples of a micro-batch on one data rank, the last micro-batch filled up.
-double rowsOf(int64_t numSamples, const Configuration &configuration);
+double rowsOf(const Model &model, const Configuration &configuration);
 
 /// The share of the gradients' reduction that is not hidden behind the backward pass; one of the calibrated constants
 /// (README).

@@ -92,7 +92,7 @@ private:
       configuration.microbatches = uint32_t(m);
       configuration.precision = options.precision;
       // Of several numbers with equally many rows the smallest wastes least.
-      double rows = rowsOf(model.numSamples, configuration);
+      double rows = rowsOf(model, configuration);
       if (rows == lastRows || (!options.microbatches && !isRoundNumber(rows, perRank)))
         continue;
       lastRows = rows;

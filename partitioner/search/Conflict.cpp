@@ -138,7 +138,7 @@ private:
     std::vector<size_t> order(all.size());
     std::iota(order.begin(), order.end(), size_t(0));
     std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return std::pair(rowsOf(model.numSamples, all[a]), a) < std::pair(rowsOf(model.numSamples, all[b]), b);
+      return std::pair(rowsOf(model, all[a]), a) < std::pair(rowsOf(model, all[b]), b);
     });
     if (size_t most = std::max(leastConfigurations, maxConfigurationOps / model.ops.size()); order.size() > most)
       order.resize(most);

@@ -126,7 +126,7 @@ std::string describeChoice(const ModelOp &op, int32_t choice, uint32_t tensor) {
 Explanation explain(const Model &model, const CostModel &costs, const SearchedPlan &plan,
                     const Prediction &prediction) {
   const Configuration &how = plan.configuration;
-  OpCosts opCosts(model, costs, {how.tensor, rowsOf(model.numSamples, how), how.precision});
+  OpCosts opCosts(model, costs, {how.tensor, rowsOf(model, how), how.precision});
   LocalCosts local(opCosts, plan.choices);
   std::vector<uint32_t> bounds = findSegments(model), kinds = foldSegments(model, bounds);
   auto stageOf = [&](uint32_t op) {

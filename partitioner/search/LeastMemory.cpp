@@ -9,8 +9,7 @@ static constexpr int maxRefinements = 4;
 
 std::optional<LeastMemory> findLeastMemory(const Model &model, const CostModel &costs, const ShardingSearch &shardings,
                                            const Configuration &configuration, Recompute recompute) {
-  OpCosts opCosts(model, costs,
-                  {configuration.tensor, rowsOf(model.numSamples, configuration), configuration.precision});
+  OpCosts opCosts(model, costs, {configuration.tensor, rowsOf(model, configuration), configuration.precision});
   StepModel step(model, costs, configuration);
   auto peakOf = [&](const std::vector<int32_t> &choices) {
     StepTable table(opCosts, choices, shardings.bounds());

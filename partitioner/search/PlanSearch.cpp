@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -25,6 +26,10 @@ constexpr int maxRefinements = 6;
 constexpr size_t maxOpsPaired = 12;
 /// Configurations times ops that are searched, and configurations that are searched whatever the ops.
 constexpr size_t maxExpandedOps = 800'000, leastExpanded = 12;
+/// Prices of a whole parameter that are tried, each twice the one before.
+constexpr int maxPriceRungs = 40;
+/// Prices that are tried between the last too low one and the first high enough.
+constexpr int numPriceSteps = 6;
 /// Where memory binds, so many of the plans found at different prices are refined.
 constexpr size_t maxPlansRefined = 5;
 
@@ -32,6 +37,40 @@ constexpr size_t maxPlansRefined = 5;
 struct DivisionFacts {
   double leastUs = 0;         ///< of one micro-batch through all ops
   double leastParameters = 0; ///< elements of one tensor rank, if every op is cut as small as it can be
+};
+
+/// Whether so much of the parameters is cut as was asked for.
+class CutShare {
+public:
+  CutShare(const OpCosts &costs, double leastShare) : costs(costs) {
+    if (leastShare <= 0 || costs.division().tensor == 1)
+      return;
+    const Model &model = costs.model();
+    for (uint32_t op = 0; op < model.ops.size(); ++op) {
+      if (model.ops[op].parameters.empty())
+        continue;
+      double most = 0;
+      for (int32_t choice : choicesOf(model.ops[op], costs.division().tensor))
+        most = std::max(most, cutElements(op, choice));
+      least += leastShare * most;
+    }
+    least *= 1 - 1e-9;
+  }
+  bool isAsked() const { return least > 0; }
+  bool isReached(const std::vector<int32_t> &choices) const {
+    double cut = 0;
+    for (uint32_t op = 0; op < choices.size() && cut < least; ++op)
+      cut += costs.model().ops[op].parameters.empty() ? 0 : cutElements(op, choices[op]);
+    return cut >= least;
+  }
+
+private:
+  /// That a rank does not hold.
+  double cutElements(uint32_t op, int32_t choice) const {
+    return costs.of(op, uncut).parameterElements - costs.of(op, choice).parameterElements;
+  }
+  const OpCosts &costs;
+  double least = 0;
 };
 
 /// The model with its ops in another order, in which stages are cut.
@@ -136,7 +175,7 @@ private:
     const Reordered *other = candidate.reordered;
     std::optional<SearchedPlan> found =
         searchConfiguration(other ? other->model : model, costs, other ? other->shardings : shardings,
-                            candidate.configuration, {memoryBytes, options.recompute});
+                            candidate.configuration, {memoryBytes, options.recompute, options.leastCutShare});
     if (found && other)
       found->order = other->order;
     return found;
@@ -173,7 +212,7 @@ private:
     const Configuration &how = candidate.configuration;
     const Model &own = candidate.reordered ? candidate.reordered->model : model;
     const ShardingSearch &ownShardings = candidate.reordered ? candidate.reordered->shardings : shardings;
-    OpCosts opCosts(own, costs, {how.tensor, rowsOf(model.numSamples, how), how.precision});
+    OpCosts opCosts(own, costs, {how.tensor, rowsOf(model, how), how.precision});
     StepModel step(own, costs, how);
     // Cuts inside of segments are only looked at where there are few ops; then the times are those of single ops.
     std::vector<std::pair<double, double>> segmentUs;
@@ -191,7 +230,7 @@ private:
     std::optional<StageBound> bound = boundStages(step, least, starts, {memoryBytes, recomputeOf(how)});
     if (!bound)
       return std::nullopt;
-    const DivisionFacts &known = facts.at({how.tensor, rowsOf(model.numSamples, how)});
+    const DivisionFacts &known = facts.at({how.tensor, rowsOf(model, how)});
     double sends = how.pipe > 1 ? (how.pipe - 1) * leastSendUs() : 0;
     double us = step.stepUs(std::max(bound->sumUs, known.leastUs / step.largestSpeed()),
                             std::max(bound->largestUs, known.leastUs / step.totalSpeed()), sends,
@@ -207,7 +246,7 @@ private:
   }
 
   const DivisionFacts &factsOf(const Configuration &configuration) {
-    const double rows = rowsOf(model.numSamples, configuration);
+    const double rows = rowsOf(model, configuration);
     auto [found, isNew] = facts.try_emplace({configuration.tensor, rows});
     if (!isNew)
       return found->second;
@@ -246,8 +285,8 @@ private:
 class Refinement {
 public:
   Refinement(SearchedPlan &best, const OpCosts &opCosts, const StepModel &step, const ShardingSearch &shardings,
-             const StageOptions &stages)
-      : best(best), opCosts(opCosts), step(step), shardings(shardings), stages(stages) {}
+             const StageOptions &stages, const CutShare &cutShare)
+      : best(best), opCosts(opCosts), step(step), shardings(shardings), stages(stages), cutShare(cutShare) {}
 
   void run(bool isPairwise) {
     const uint32_t n = uint32_t(model().ops.size());
@@ -280,6 +319,8 @@ private:
       if (choice == own)
         continue;
       from[op] = choice;
+      if (!cutShare.isReached(from))
+        continue;
       StepTable table(opCosts, from, shardings.bounds());
       StageStarts starts = stageStarts(model(), table, shardings.bounds(), step.configuration().pipe);
       auto found = searchStages(step, table, starts, stages);
@@ -297,6 +338,7 @@ private:
   const StepModel &step;
   const ShardingSearch &shardings;
   const StageOptions &stages;
+  const CutShare &cutShare;
 };
 
 } // namespace
@@ -317,6 +359,48 @@ std::string describe(const SearchedPlan &plan) {
   return text;
 }
 
+std::vector<uint32_t> stagesByOp(const SearchedPlan &plan) {
+  std::vector<uint32_t> stages(plan.choices.size());
+  for (uint32_t position = 0, stage = 0; position < stages.size(); ++position) {
+    while (stage + 1 < plan.stages.begins.size() && position >= plan.stages.begins[stage + 1])
+      ++stage;
+    stages[plan.order.empty() ? position : plan.order[position]] = stage;
+  }
+  return stages;
+}
+
+std::vector<int32_t> choicesByOp(const SearchedPlan &plan) {
+  std::vector<int32_t> choices(plan.choices.size());
+  for (uint32_t position = 0; position < choices.size(); ++position)
+    choices[plan.order.empty() ? position : plan.order[position]] = plan.choices[position];
+  return choices;
+}
+
+std::optional<SearchedPlan> searchParts(const Model &model, const CostModel &costs, const Configuration &configuration,
+                                        const StageOptions &stages) {
+  ShardingSearch shardings(model);
+  if (configuration.chunksPerRank > 1) {
+    Cluster cluster = costs.cluster();
+    cluster.deviceSpeeds.clear(); // a stage has early and late parts
+    Configuration parts = configuration;
+    parts.pipe *= parts.chunksPerRank;
+    parts.schedule = &defaultSchedule();
+    parts.chunksPerRank = 1;
+    StageOptions own{std::numeric_limits<double>::infinity(), Recompute::none, stages.leastCutShare};
+    return searchConfiguration(model, CostModel(cluster), shardings, parts, own);
+  }
+  std::optional<SearchedPlan> best = searchConfiguration(model, costs, shardings, configuration, stages);
+  auto order = configuration.pipe > 1 ? findStageOrder(model, costs, configuration.pipe) : std::nullopt;
+  if (!order)
+    return best;
+  Reordered other(model, std::move(*order));
+  auto found = searchConfiguration(other.model, costs, other.shardings, configuration, stages);
+  if (!found || (best && best->stages.stepUs <= found->stages.stepUs))
+    return best;
+  found->order = other.order;
+  return found;
+}
+
 Model inOrderOf(const Model &model, const SearchedPlan &plan) {
   return plan.order.empty() ? model : reorder(model, plan.order);
 }
@@ -324,17 +408,16 @@ Model inOrderOf(const Model &model, const SearchedPlan &plan) {
 std::optional<SearchedPlan> searchConfiguration(const Model &model, const CostModel &costs,
                                                 const ShardingSearch &shardings, const Configuration &configuration,
                                                 const StageOptions &stages) {
-  OpCosts opCosts(model, costs,
-                  {configuration.tensor, rowsOf(model.numSamples, configuration), configuration.precision});
+  OpCosts opCosts(model, costs, {configuration.tensor, rowsOf(model, configuration), configuration.precision});
   StepModel step(model, costs, configuration);
   StageOptions own = stages;
   own.recompute = allowedRecompute(model, configuration, stages.recompute);
   std::vector<SearchedPlan> plans;
+  const CutShare cutShare(opCosts, stages.leastCutShare);
   double leastUs = 0;
-  auto consider = [&](double forward, double price) {
-    ShardingPrices prices{forward, price * step.bytesPerParameter(), price * step.slotsOf(0)};
+  auto considerPrices = [&](const ShardingPrices &prices) {
     Shardings found = shardings.solve(opCosts, prices);
-    if (price == 0)
+    if (prices.usPerParameterElement == 0)
       leastUs = found.lowerBound;
     StepTable table(opCosts, found.choices, shardings.bounds());
     auto plan = searchStages(step, table, stageStarts(model, table, shardings.bounds(), configuration.pipe), own);
@@ -342,6 +425,9 @@ std::optional<SearchedPlan> searchConfiguration(const Model &model, const CostMo
                                [&](const SearchedPlan &known) { return known.choices == found.choices; });
     if (plan && !isKnown)
       plans.push_back({configuration, *plan, std::move(found.choices)});
+  };
+  auto consider = [&](double forward, double price) {
+    considerPrices({forward, price * step.bytesPerParameter(), price * step.slotsOf(0)});
   };
   consider(own.recompute == Recompute::full ? 2 : 1, 0);
   bool isPressed =
@@ -363,6 +449,19 @@ std::optional<SearchedPlan> searchConfiguration(const Model &model, const CostMo
         plans.push_back({configuration, *plan, std::move(least->choices)});
     }
   }
+  // Whole parameters get dearer until enough of them are cut; then the least such price is looked for.
+  auto isCutEnough = [&](const SearchedPlan &plan) { return cutShare.isReached(plan.choices); };
+  auto isAnyCutEnough = [&] { return std::any_of(plans.begin(), plans.end(), isCutEnough); };
+  if (cutShare.isAsked() && !isAnyCutEnough()) {
+    const double forward = own.recompute == Recompute::full ? 2 : 1;
+    double price = leastUs / std::max(1.0, model.parameterElements) / 64;
+    for (int rung = 0; rung < maxPriceRungs && !isAnyCutEnough(); ++rung)
+      considerPrices({forward, price *= 2, 0});
+    for (int step = 1; step < numPriceSteps; ++step)
+      considerPrices({forward, price * (1 + double(step) / numPriceSteps) / 2, 0});
+  }
+  if (isAnyCutEnough())
+    plans.erase(std::remove_if(plans.begin(), plans.end(), std::not_fn(isCutEnough)), plans.end());
   auto isFaster = [](const SearchedPlan &a, const SearchedPlan &b) {
     return std::tie(a.stages.stepUs, a.choices) < std::tie(b.stages.stepUs, b.choices);
   };
@@ -372,7 +471,8 @@ std::optional<SearchedPlan> searchConfiguration(const Model &model, const CostMo
   if (model.ops.size() <= maxOpsRefined && configuration.tensor > 1) {
     plans.resize(std::min(plans.size(), maxPlansRefined));
     for (SearchedPlan &plan : plans)
-      Refinement(plan, opCosts, step, shardings, own).run(isPressed && model.ops.size() <= maxOpsPaired);
+      Refinement(plan, opCosts, step, shardings, own, cutShare)
+          .run((isPressed || cutShare.isAsked()) && model.ops.size() <= maxOpsPaired);
   }
   return *std::min_element(plans.begin(), plans.end(), isFaster);
 }

@@ -25,6 +25,10 @@ struct Pin {
   std::vector<Target> targets;
 };
 
+/// Who asks for a tensor axis by hand gets one that is used, even where whole weights would be faster: at least so much
+/// of the parameters that it can cut is cut.
+inline constexpr double cutShareByHand = 0.5;
+
 /// What is given; everything else is searched. 0 means: search.
 struct SearchOptions {
   uint32_t numRanks = 1;
@@ -40,6 +44,7 @@ struct SearchOptions {
   double seconds = 0;         ///< stop after this; 0: never. Counts of work bound the search in any case
   uint32_t maxExpanded = 400; ///< configurations that are searched, not only bounded
   uint32_t numAlternatives = 8;
+  double leastCutShare = 0;               ///< of the parameters that the tensor axis can cut
   std::vector<Pin> pins;                  ///< targets are ops of the model that is searched
   std::vector<std::string> forbiddenAxes; ///< "data", "tensor", "pipe": must have size 1
 };
@@ -73,6 +78,16 @@ Result<SearchResult> searchPlan(const Model &model, const CostModel &costs, cons
 
 /// The model in the order that the plan is for: what Prediction and Explain take.
 Model inOrderOf(const Model &model, const SearchedPlan &plan);
+
+/// The stage and the choice of every op, in the order of the model that was searched.
+std::vector<uint32_t> stagesByOp(const SearchedPlan &plan);
+std::vector<int32_t> choicesByOp(const SearchedPlan &plan);
+
+/// The best plan of one configuration, in the model's order of ops or in another that crosses fewer bytes; nothing
+/// where none fits. Where a stage has several parts of the model, `stages.begins` has all of them, made of equal
+/// length, and memory is not looked at.
+std::optional<SearchedPlan> searchParts(const Model &model, const CostModel &costs, const Configuration &configuration,
+                                        const StageOptions &stages);
 
 /// The best plan of one configuration, or nothing where none fits. What searchPlan expands.
 std::optional<SearchedPlan> searchConfiguration(const Model &model, const CostModel &costs,

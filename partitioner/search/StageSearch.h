@@ -16,9 +16,11 @@ enum class Recompute { automatic, none, full };
 /// has nothing to recompute.
 Recompute allowedRecompute(const Model &model, const Configuration &how, Recompute wanted);
 
+/// How a plan of one configuration is chosen.
 struct StageOptions {
   double memoryBytes = std::numeric_limits<double>::infinity(); ///< of a rank
   Recompute recompute = Recompute::automatic; ///< automatic: a stage recomputes where it does not fit otherwise
+  double leastCutShare = 0; ///< of the parameters that the tensor axis can cut: so much it does cut, see SearchOptions
 };
 
 /// Where a stage may begin besides 0, and the ops that a user has pinned to a stage.

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives every operand and result its sharding. One sweep in program order: an op is cut along the factor that most
-// bytes of its operands are cut along already; a weight that meets an uncut activation is cut by its outputs where that
-// pays (the column-then-row scheme of Megatron-LM, arXiv 1909.08053, found by looking ahead along the sharding rules).
-// Where a search has chosen for the forward ops, that is taken and the rest follows.
+// Gives every operand and result its sharding. One sweep in program order: over the tensor axis a forward op is cut as
+// its attribute dg.cut says; all else is cut along the factor that most bytes of its operands are cut along already.
 #include "ir/ops/elementwise/ElementwiseOps.h"
 #include "ir/ops/elementwise/LogicOps.h"
 #include "ir/rules/ShardingRules.h"
 #include "passes/Passes.h"
+#include "passes/partition/Decisions.h"
 #include "passes/partition/GraphOrder.h"
-#include "passes/partition/Mesh.h"
-#include "passes/partition/PlannedOps.h"
 #include "passes/partition/Sharding.h"
 #include "passes/shape/SampleRows.h"
 #include "passes/split/ValueMemory.h"
@@ -46,17 +43,6 @@ bool hasFactor(ArrayRef<SmallVector<int32_t, 2>> dims, int32_t factor) {
   return llvm::any_of(dims, [&](ArrayRef<int32_t> factors) { return llvm::is_contained(factors, factor); });
 }
 
-/// The parameter that is the weight of a product in the forward part: it can be cut by its outputs.
-ParameterOp weightOf(Operation *op) {
-  auto product = dyn_cast<WeightOp>(op);
-  if (!product || !product.getWeightOperand() || getPlace(op).getPhase() != Phase::forward)
-    return {};
-  Value weight = op->getOperand(*product.getWeightOperand());
-  if (auto cast = weight.getDefiningOp<CastOp>())
-    weight = cast.getInput();
-  return weight.getDefiningOp<ParameterOp>();
-}
-
 /// How a parameter lies, in all graphs of a module.
 struct ParameterPlace {
   ShardingAttr used;    ///< by forward and backward ops
@@ -72,18 +58,18 @@ public:
       updated.insert(update.getParam());
   }
 
-  /// Takes the dimensions that a search has chosen to cut over the tensor axis, for each of plannedOps.
-  LogicalResult take(ArrayRef<std::string> choices) {
-    SmallVector<Operation *> planned = plannedOps(graph);
-    if (planned.size() != choices.size())
-      return graph.emitOpError() << "was given " << choices.size() << " choices, expected one for each of its "
-                                 << planned.size() << " forward ops";
-    for (auto [op, choice] : llvm::zip_equal(planned, choices)) {
-      std::optional<int32_t> factor = choice == "none" ? int32_t(-1) : chosenFactor(op, choice);
+  /// Takes what was decided about the tensor axis.
+  LogicalResult takeCuts() {
+    for (Operation &op : graph.getBody().front()) {
+      std::optional<Cut> cut = takeCut(&op);
+      if (!cut)
+        continue;
+      std::optional<int32_t> factor = cut->of == Cut::Of::nothing ? int32_t(-1) : chosenFactor(&op, *cut);
       if (!factor)
-        return op->emitOpError() << "cannot be cut over tensor=" << mesh.sizeOf("tensor") << " along " << choice
-                                 << ", expected none, rI.D or oI.D: dimension D of result or operand I";
-      chosen[op] = *factor;
+        return op.emitOpError() << "cannot be cut over tensor=" << mesh.sizeOf("tensor") << " along dimension "
+                                << cut->dim << " of " << (cut->of == Cut::Of::result ? "result " : "operand ")
+                                << cut->index << ": expected one that it divides";
+      chosen[&op] = *factor;
     }
     return success();
   }
@@ -163,8 +149,6 @@ private:
           factor = choice->second;
       } else {
         factor = vote(op, rule, axes, axis);
-        if (!factor && axis.name == "tensor")
-          factor = outputFactorWorthCutting(op, rule, axes, axis.size);
       }
       if (factor)
         axes[*factor] = axis.name;
@@ -246,75 +230,19 @@ private:
     return axes[factor].empty() && rule.factorSizes[factor] % size == 0 && isMajorEverywhere(rule, factor);
   }
 
-  /// The factor behind "r0.1" or "o1.0"; nothing where there is none that can be cut.
-  std::optional<int32_t> chosenFactor(Operation *op, StringRef choice) const {
+  /// The factor of the dimension; nothing where there is none that can be cut.
+  std::optional<int32_t> chosenFactor(Operation *op, const Cut &cut) const {
     auto ruled = dyn_cast<ShardingRuleOp>(op);
-    bool isResult = choice.consume_front("r");
-    size_t index = 0, dim = 0;
-    if (!ruled || (!isResult && !choice.consume_front("o")) || choice.consumeInteger(10, index) ||
-        !choice.consume_front(".") || choice.getAsInteger(10, dim))
+    if (!ruled)
       return std::nullopt;
     ShardingRule rule = ruled.getShardingRule();
-    const auto &uses = isResult ? rule.results : rule.operands;
+    const auto &uses = cut.of == Cut::Of::result ? rule.results : rule.operands;
+    const size_t index = size_t(cut.index), dim = size_t(cut.dim); // what is negative is too large
     if (index >= uses.size() || dim >= uses[index].size() || uses[index][dim].empty())
       return std::nullopt;
     int32_t factor = uses[index][dim].front();
     bool canBe = canCut(rule, FactorAxes(rule.factorSizes.size()), factor, mesh.sizeOf("tensor"));
     return canBe ? std::optional(factor) : std::nullopt;
-  }
-
-  /// The output factor of a weight that no one has cut yet, if cutting it pays: a later weight adds the parts up again,
-  /// or the work saved is more than gathering the result costs (rates of a plain CPU host: 50 GFLOP/s, 5 GB/s, 20 µs).
-  std::optional<int32_t> outputFactorWorthCutting(ShardingRuleOp op, const ShardingRule &rule, const FactorAxes &axes,
-                                                  int64_t size) {
-    ParameterOp weight = weightOf(op);
-    if (!weight || shardings.contains(weight.getResult()))
-      return std::nullopt;
-    for (auto [dim, factors] : llvm::enumerate(rule.results[0])) {
-      if (factors.empty() || !hasFactor(rule.operands[*cast<WeightOp>(*op).getWeightOperand()], factors.front()) ||
-          !canCut(rule, axes, factors.front(), size))
-        continue;
-      unsigned budget = 256;
-      if (isAddedUpLater(op->getResult(0), dim, size, budget).value_or(false))
-        return factors.front();
-      double savedUs = cast<CostOp>(op.getOperation()).getCost().flops * (1.0 - 1.0 / double(size)) / 50e3;
-      if (savedUs > double(bytesOf(op->getResult(0))) / 5e3 + 20)
-        return factors.front();
-    }
-    return std::nullopt;
-  }
-
-  /// True where every forward use of `value`, cut along `dim`, leads to a weight that sums over that dimension; nothing
-  /// where no forward op needs it in the end (what only an update reads stays cut).
-  std::optional<bool> isAddedUpLater(Value value, unsigned dim, int64_t size, unsigned &budget) {
-    std::optional<bool> isUsed;
-    for (OpOperand &use : value.getUses()) {
-      auto user = dyn_cast<ShardingRuleOp>(use.getOwner());
-      if (!user || getPlace(user).getPhase() != Phase::forward)
-        continue;
-      if (budget-- == 0)
-        return false;
-      ShardingRule rule = user.getShardingRule();
-      ArrayRef<int32_t> factors = rule.operands[use.getOperandNumber()][dim];
-      if (factors.empty() || rule.factorSizes[factors.front()] % size != 0)
-        return false;
-      ArrayRef<SmallVector<int32_t, 2>> result = rule.results[0];
-      if (!hasFactor(result, factors.front())) {
-        if (!weightOf(user))
-          return false;
-        isUsed = true;
-        continue;
-      }
-      const auto *place =
-          llvm::find_if(result, [&](ArrayRef<int32_t> own) { return !own.empty() && own.front() == factors.front(); });
-      if (place == result.end())
-        return false;
-      std::optional<bool> later = isAddedUpLater(user->getResult(0), place - result.begin(), size, budget);
-      if (later == false)
-        return false;
-      isUsed = later ? later : isUsed;
-    }
-    return isUsed;
   }
 
   /// Axes over which all operands are partial sums and the op may stay one too.
@@ -388,26 +316,14 @@ struct AssignShardingsPass : impl::AssignShardingsBase<AssignShardingsPass> {
   using AssignShardingsBase::AssignShardingsBase;
 
   void runOnOperation() override {
-    FailureOr<plan::Mesh> parsed = parseMesh(mesh, getOperation().getLoc());
-    if (failed(parsed))
-      return signalPassFailure();
+    const plan::Mesh mesh = getMesh(getOperation());
     llvm::StringMap<ParameterPlace> parameters;
-    SmallVector<GraphOp> graphs = graphsTrainFirst(getOperation());
-    for (GraphOp graph : graphs) {
-      Assignment assignment(graph, *parsed, zero, parameters);
-      bool isSearched = !choices.empty() && graph == graphs.front();
-      if ((isSearched && failed(assignment.take(choices))) || failed(assignment.run()))
+    for (GraphOp graph : graphsTrainFirst(getOperation())) {
+      Assignment assignment(graph, mesh, zero, parameters);
+      if (failed(assignment.takeCuts()) || failed(assignment.run()))
         return signalPassFailure();
       if (graph.getSymName() == "infer")
         getOperation()->setAttr("dg.sample_rows", ArrayAttr::get(&getContext(), assignment.sampleRows()));
-    }
-    bool isCut = llvm::any_of(parameters, [](const auto &entry) {
-      return llvm::any_of(entry.getValue().used.getDims(), [](StringAttr axis) { return axis == "tensor"; });
-    });
-    if (parsed->sizeOf("tensor") > 1 && !isCut && choices.empty() && !graphs.empty()) {
-      graphs.front().emitOpError() << "has no weight that tensor=" << parsed->sizeOf("tensor")
-                                   << " divides evenly: choose a size that divides the layers' outputs";
-      signalPassFailure();
     }
   }
 };

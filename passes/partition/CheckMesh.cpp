@@ -2,7 +2,7 @@
 // Says early, in the model's own words, what a mesh asks that the model cannot give.
 #include "ir/dialect/Dialect.h"
 #include "passes/Passes.h"
-#include "passes/partition/Mesh.h"
+#include "passes/partition/Decisions.h"
 
 using namespace mlir;
 
@@ -16,10 +16,7 @@ struct CheckMeshPass : impl::CheckMeshBase<CheckMeshPass> {
   using CheckMeshBase::CheckMeshBase;
 
   void runOnOperation() override {
-    FailureOr<plan::Mesh> parsed = parseMesh(mesh, getOperation().getLoc());
-    if (failed(parsed))
-      return signalPassFailure();
-    int64_t tensor = parsed->sizeOf("tensor");
+    const int64_t tensor = getMesh(getOperation()).sizeOf("tensor");
     WalkResult result = getOperation().walk([&](ir::HeadsOp op) {
       int64_t heads = op.getNumHeads();
       if (heads % tensor == 0)

@@ -2,7 +2,6 @@
 #include "passes/partition/ExtractModel.h"
 
 #include "ir/dialect/Locations.h"
-#include "passes/partition/PlannedOps.h"
 #include "passes/partition/Sharding.h"
 #include "passes/shape/SampleDims.h"
 #include "passes/split/ValueMemory.h"
@@ -28,24 +27,20 @@ constexpr double countedBytes = 4;
 
 class Extractor {
 public:
-  explicit Extractor(GraphOp graph) : graph(graph), sampleDims(graph) {}
+  Extractor(GraphOp graph, SmallVectorImpl<Operation *> *ops) : graph(graph), ops(ops), sampleDims(graph) {}
 
   Model run() {
     model.isTraining = graph.getSymName() == "train";
     for (BlockArgument argument : graph.getBody().getArguments())
       if (auto type = tensorOf(argument); type.getRank() > 0)
         model.numSamples = std::max<int64_t>(1, type.getDimSize(0));
-    SmallVector<Operation *> planned = plannedOps(graph);
-    const auto *next = planned.begin();
     for (Operation &op : graph.getBody().front()) {
       if (isa<ReturnOp>(op) || getPlace(&op).getPhase() != Phase::forward)
         continue;
-      if (next != planned.end() && *next == &op) {
-        ++next;
-        addForward(&op);
-      } else {
+      if (llvm::all_of(op.getOperands(), [&](Value operand) { return isParameterLike(operand); }))
         addParameterLike(&op);
-      }
+      else
+        addForward(&op);
     }
     findWeightGradients();
     for (Operation &op : graph.getBody().front())
@@ -66,6 +61,8 @@ private:
 
   void addForward(Operation *op) {
     uint32_t index = uint32_t(model.ops.size());
+    if (ops)
+      ops->push_back(op);
     ModelOp made;
     StringRef label = getPlace(op).getLabel().getValue();
     made.kind = op->getName().getStringRef().str();
@@ -208,6 +205,7 @@ private:
   }
 
   GraphOp graph;
+  SmallVectorImpl<Operation *> *ops;
   Model model;
   llvm::DenseMap<Value, uint32_t> valueIds;
   SampleDims sampleDims;
@@ -219,16 +217,15 @@ private:
 
 } // namespace
 
+Model extractModel(GraphOp graph, SmallVectorImpl<Operation *> *ops) { return Extractor(graph, ops).run(); }
+
 FailureOr<Model> extractModel(ModuleOp module) {
   auto graph = module.lookupSymbol<GraphOp>("train");
   if (!graph)
     graph = module.lookupSymbol<GraphOp>("infer");
   if (!graph)
     return module.emitError("has no graph to plan for, expected @train or @infer");
-  Model model = Extractor(graph).run();
-  if (Status status = partitioner::checkModel(model); !status)
-    return module.emitError() << status.message();
-  return model;
+  return extractModel(graph);
 }
 
 } // namespace dg::passes

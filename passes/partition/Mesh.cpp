@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/partition/Mesh.h"
 
-#include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace dg::passes {
 
-/// Of an axis and of the whole mesh; three such axes can be multiplied in 64 bits.
-static constexpr int64_t maxRanks = 1 << 20;
+Status checkMesh(const plan::Mesh &mesh) {
+  for (const plan::MeshAxis &axis : mesh.axes)
+    if (axis.size < 1 || axis.size > maxRanks)
+      return Status::error(ErrorKind::usage, "mesh has {}={}, expected a size from 1 to {}", axis.name, axis.size,
+                           maxRanks);
+  if (int64_t ranks = mesh.numRanks(); ranks > maxRanks)
+    return Status::error(ErrorKind::usage, "mesh has {} ranks, expected at most {}", ranks, maxRanks);
+  return Status::ok();
+}
 
 Result<plan::Mesh> parseMesh(llvm::StringRef text) {
   plan::Mesh mesh;
@@ -34,13 +40,6 @@ Result<plan::Mesh> parseMesh(llvm::StringRef text) {
     return Status::error(ErrorKind::usage, "mesh '{}': found {} ranks, expected at most {}", text.str(), ranks,
                          maxRanks);
   return mesh;
-}
-
-mlir::FailureOr<plan::Mesh> parseMesh(llvm::StringRef text, mlir::Location location) {
-  Result<plan::Mesh> mesh = parseMesh(text);
-  if (!mesh)
-    return mlir::emitError(location) << mesh.status().message(), mlir::failure();
-  return *mesh;
 }
 
 } // namespace dg::passes

@@ -25,7 +25,7 @@ struct VerifyPartitionPass : impl::VerifyPartitionBase<VerifyPartitionPass> {
 private:
   static LogicalResult verify(Operation *op) {
     if (!isa<ReturnOp>(op) && getPlace(op).getStage() < 0)
-      return op->emitOpError("has no stage after the partition phase, expected one from --dg-assign-stages");
+      return op->emitOpError("has no stage after the partition phase, expected one from --dg-plan-graph");
     OpShardings shardings = getShardings(op);
     if (shardings.operands.size() != op->getNumOperands() || shardings.results.size() != op->getNumResults())
       return op->emitOpError() << "has " << getPlace(op).getShardings().size()

@@ -4,7 +4,7 @@
 #include "ir/ops/structure/CommunicationOps.h"
 #include "ir/ops/structure/GraphOps.h"
 #include "passes/Passes.h"
-#include "passes/partition/Mesh.h"
+#include "passes/partition/Decisions.h"
 #include "passes/partition/Sharding.h"
 
 #include <map>
@@ -160,11 +160,9 @@ struct SplitShardsPass : impl::SplitShardsBase<SplitShardsPass> {
   using SplitShardsBase::SplitShardsBase;
 
   void runOnOperation() override {
-    FailureOr<plan::Mesh> parsed = parseMesh(mesh, getOperation().getLoc());
-    if (failed(parsed))
-      return signalPassFailure();
+    const plan::Mesh mesh = getMesh(getOperation());
     for (auto graph : getOperation().getOps<GraphOp>())
-      if (failed(Splitter(graph, *parsed, zero).run()))
+      if (failed(Splitter(graph, mesh, zero).run()))
         return signalPassFailure();
   }
 };

@@ -50,7 +50,7 @@ public:
       if (isa<ReturnOp>(op))
         continue;
       if (getPlace(&op).getStage() < 0)
-        return op.emitOpError("has no stage: run --dg-assign-stages first");
+        return op.emitOpError("has no stage: run --dg-plan-graph first");
       if (isMemoryOfTheJob(&op))
         continue;
       Spot spot = spotOf(&op);

@@ -1,7 +1,7 @@
 // A reshape of a parameter that another reader places first lies as the parameter does: whole on one rank, and cut where
 // the first dimension is.
-// RUN: dg-opt %s --dg-deduce-types --dg-decompose --dg-assign-shardings=mesh=data=1 | FileCheck %s --check-prefix=ONE
-// RUN: dg-opt %s --dg-deduce-types --dg-decompose --dg-assign-shardings=mesh=tensor=2 | FileCheck %s --check-prefix=TENSOR
+// RUN: dg-opt %s --dg-deduce-types --dg-decompose --dg-set-mesh=data=1 --dg-assign-shardings | FileCheck %s --check-prefix=ONE
+// RUN: dg-opt %s --dg-deduce-types --dg-decompose --dg-set-mesh=tensor=2 --dg-assign-shardings | FileCheck %s --check-prefix=TENSOR
 
 dg.graph @train(%x: tensor<8x4xf32>) {
   %w = dg.parameter "w" tensor<4x4xf32> normal 0.1
@@ -9,7 +9,7 @@ dg.graph @train(%x: tensor<8x4xf32>) {
   // TENSOR: dg.reshape {{.*}}shardings = <["tensor", ""], []>, <["tensor"], []>
   %r = dg.reshape %w {shape = array<i64: 16>}
   // TENSOR: dg.matmul {{.*}}shardings = <["", ""], []>, <["tensor", ""], []>, <["", "tensor"], []>
-  %a = dg.linear %x, %w
+  %a = dg.matmul %x, %w {transpose_rhs, dg.cut = {dim = 1 : i64, result = 0 : i64}}
   %v = dg.parameter "v" tensor<4x4xf32> normal 0.1
   %b = dg.linear %a, %v
   // ONE: dg.reduce_sum {{.*}}shardings = <[""], []>, <[], []>

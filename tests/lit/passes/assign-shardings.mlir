@@ -1,22 +1,11 @@
-// Samples are cut over "data" and what is summed over them is partial; over "tensor" a first weight is cut by its
-// outputs, the next one by its inputs, and their product is partial; parameters lie equally in every graph.
-// RUN: dg-opt %s --dg-assign-shardings=mesh=data=2 | FileCheck %s --check-prefix=DATA
-// RUN: dg-opt %s --dg-assign-shardings=mesh=tensor=2 | FileCheck %s --check-prefix=TENSOR
-// RUN: dg-opt %s --dg-assign-shardings=mesh=data=2,tensor=2 | FileCheck %s --check-prefix=BOTH
-// RUN: dg-opt %s --dg-assign-shardings="mesh=data=2 zero=1" | FileCheck %s --check-prefix=ZERO1
-// RUN: dg-opt %s --dg-assign-shardings="mesh=data=2 zero=3" | FileCheck %s --check-prefix=ZERO3
-// RUN: dg-opt %s --dg-assign-shardings=mesh=pipe=2 | FileCheck %s --check-prefix=WHOLE
-// RUN: dg-opt %s --dg-assign-shardings="mesh=tensor=2 choices=o0.1,none,r0.1,o1.1,none,none,none,none,none" | FileCheck %s --check-prefix=GIVEN
-
-// A search's choices are taken: the first weight is cut by its inputs, which the rule above would not do; op by op p1, a1, h, p2, a2, d,
-// sum, half, r.
-// GIVEN: dg.parameter "w1" {{.*}}shardings = <["", "tensor"], []>
-// GIVEN: dg.parameter "b1" {{.*}}shardings = <[""], []>
-// GIVEN: dg.parameter "w2" {{.*}}shardings = <["", "tensor"], []>
-// GIVEN: dg.matmul {{.*}}label = "p1", shardings = <["", "tensor"], []>, <["", "tensor"], []>, <["", ""], ["tensor"]>
-// GIVEN: dg.add {{.*}}shardings = <["", ""], []>, <[""], []>, <["", ""], []>
-// GIVEN: dg.relu {{.*}}shardings = <["", "tensor"], []>, <["", "tensor"], []>
-// GIVEN: dg.matmul {{.*}}label = "p2", shardings = <["", "tensor"], []>, <["", "tensor"], []>, <["", ""], ["tensor"]>
+// Samples are cut over "data" and what is summed over them is partial; over "tensor" a first weight is to be
+// cut by its outputs, so that the next one is by its inputs, and their product is partial; parameters lie equally in every graph.
+// RUN: dg-opt %s --dg-set-mesh=data=2 --dg-assign-shardings | FileCheck %s --check-prefix=DATA
+// RUN: dg-opt %s --dg-set-mesh=tensor=2 --dg-assign-shardings | FileCheck %s --check-prefix=TENSOR
+// RUN: dg-opt %s --dg-set-mesh="data=2 tensor=2" --dg-assign-shardings | FileCheck %s --check-prefix=BOTH
+// RUN: dg-opt %s --dg-set-mesh=data=2 --dg-assign-shardings=zero=1 | FileCheck %s --check-prefix=ZERO1
+// RUN: dg-opt %s --dg-set-mesh=data=2 --dg-assign-shardings=zero=3 | FileCheck %s --check-prefix=ZERO3
+// RUN: dg-opt %s --dg-set-mesh=pipe=2 --dg-assign-shardings | FileCheck %s --check-prefix=WHOLE
 
 // Pipeline stages cut no tensor.
 // WHOLE: dg.matmul {{.*}}shardings = <["", ""], []>, <["", ""], []>, <["", ""], []>
@@ -48,7 +37,7 @@ dg.graph @train(%x: tensor<8x6xf32>, %y: tensor<8x6xf32>) typed {
   // DATA: dg.matmul {{.*}}label = "p1", shardings = <["data", ""], []>, <["", ""], []>, <["data", ""], []>
   // TENSOR: dg.matmul {{.*}}label = "p1", shardings = <["", ""], []>, <["tensor", ""], []>, <["", "tensor"], []>
   // BOTH: dg.matmul {{.*}}label = "p1", shardings = <["data", ""], []>, <["tensor", ""], []>, <["data", "tensor"], []>
-  %p1 = dg.matmul %x, %w1 {transpose_rhs} : (tensor<8x6xf32>, tensor<10x6xf32>) -> tensor<8x10xf32>
+  %p1 = dg.matmul %x, %w1 {transpose_rhs, dg.cut = {dim = 1 : i64, result = 0 : i64}} : (tensor<8x6xf32>, tensor<10x6xf32>) -> tensor<8x10xf32>
   // TENSOR: dg.add {{.*}}shardings = <["", "tensor"], []>, <["tensor"], []>, <["", "tensor"], []>
   %a1 = dg.add %p1, %b1 : (tensor<8x10xf32>, tensor<10xf32>) -> tensor<8x10xf32>
   // TENSOR: dg.relu {{.*}}shardings = <["", "tensor"], []>, <["", "tensor"], []>

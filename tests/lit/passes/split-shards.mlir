@@ -1,7 +1,7 @@
 // Types become those of one rank, and between how a value lies and how its user needs it stands one collective: the sum
 // of a partial value exactly once however many users it has, a gather where a cut value is needed whole, a slice where
 // a whole one is needed cut.
-// RUN: dg-opt %s --dg-split-shards=mesh=data=2,tensor=2 -split-input-file | FileCheck %s
+// RUN: dg-opt %s --dg-set-mesh="data=2 tensor=2" --dg-split-shards -split-input-file | FileCheck %s
 
 // CHECK-LABEL: dg.graph @partial(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x6xf32>, %[[S:[a-z0-9]+]]: tensor<f32>) typed

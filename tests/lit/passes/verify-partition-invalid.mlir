@@ -2,7 +2,7 @@
 // RUN: dg-opt %s --split-input-file --dg-verify-partition --verify-diagnostics
 
 dg.graph @infer(%x: tensor<8x6xf32>) typed {
-  // expected-error @+1 {{'dg.relu' op has no stage after the partition phase, expected one from --dg-assign-stages}}
+  // expected-error @+1 {{'dg.relu' op has no stage after the partition phase, expected one from --dg-plan-graph}}
   %y = dg.relu %x : (tensor<8x6xf32>) -> tensor<8x6xf32>
   dg.return %y {names = ["y"]} : (tensor<8x6xf32>) -> ()
 }

@@ -1,5 +1,5 @@
-// What AssignStages and AssignShardings decide passes.
-// RUN: dg-opt %s --dg-number-ops --dg-assign-stages=mesh=data=2 --dg-assign-shardings=mesh=data=2 --dg-verify-partition | FileCheck %s
+// What PlanGraph and AssignShardings decide passes.
+// RUN: dg-opt %s --dg-number-ops --dg-set-mesh=data=2 --dg-plan-graph --dg-assign-shardings --dg-verify-partition | FileCheck %s
 
 // CHECK-LABEL: dg.graph @infer(
 // CHECK: dg.relu {{.*}}stage = 0, shardings = <["data", ""], []>, <["data", ""], []>

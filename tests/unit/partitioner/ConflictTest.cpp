@@ -54,8 +54,7 @@ public:
 
 private:
   void visit(const Configuration &configuration) {
-    OpCosts opCosts(model, costs,
-                    {configuration.tensor, rowsOf(model.numSamples, configuration), configuration.precision});
+    OpCosts opCosts(model, costs, {configuration.tensor, rowsOf(model, configuration), configuration.precision});
     StepModel step(model, costs, configuration);
     std::vector<int32_t> choices(model.ops.size());
     std::function<void(uint32_t)> choose = [&](uint32_t op) {

@@ -86,9 +86,8 @@ TEST(BlockedInference, GivesWhatTheModelGives) {
   for (auto [data, tensor, pipe, microbatches] : std::initializer_list<std::tuple<int, int, int, int>>{
            {1, 1, 1, 1}, {2, 1, 1, 1}, {1, 2, 1, 1}, {1, 1, 2, 2}, {2, 1, 2, 3}}) {
     dg::passes::PipelineOptions options;
-    options.mesh =
-        "data=" + std::to_string(data) + ",tensor=" + std::to_string(tensor) + ",pipe=" + std::to_string(pipe);
-    SCOPED_TRACE(options.mesh);
+    options.mesh.axes = {{"pipe", pipe}, {"data", data}, {"tensor", tensor}};
+    SCOPED_TRACE(fmt::format("data={},tensor={},pipe={}", data, tensor, pipe));
     options.batch = numSamples / microbatches;
     options.microbatches = microbatches;
     mlir::OwningOpRef<mlir::ModuleOp> chunks = split(*model, options);

@@ -84,7 +84,8 @@ struct OverflowRun {
     model = std::move(*built);
     chunks = model->clone();
     passes::PipelineOptions options;
-    options.mesh = mesh;
+    auto parsed = passes::parseMesh(mesh);
+    options.mesh = *parsed;
     options.optimizer = optimizer;
     options.batch = 8 / microbatches;
     options.microbatches = microbatches;
@@ -95,7 +96,6 @@ struct OverflowRun {
     mlir::PassManager manager(context.get());
     passes::buildPipeline(manager, options);
     EXPECT_TRUE(succeeded(manager.run(*chunks)));
-    auto parsed = passes::parseMesh(mesh);
     ranks.emplace(*chunks, ir::SimulatedMesh{parsed->sizeOf("data"), parsed->sizeOf("tensor")}, ir::ParameterStore(7),
                   ir::Precision::f32);
   }

@@ -141,7 +141,7 @@ std::pair<OwningOpRef<ModuleOp>, std::string> splitModel(ModuleOp model, const T
   int64_t largest = std::max(*llvm::max_element(training.sampleCounts), numEvaluated(training));
   int64_t data = mesh->sizeOf("data"), parts = data * split.microbatches;
   PipelineOptions options;
-  options.mesh = split.mesh;
+  options.mesh = *mesh;
   options.optimizer = training.optimizer;
   options.batch = (largest + parts - 1) / parts * data;
   options.microbatches = split.microbatches;
@@ -152,7 +152,7 @@ std::pair<OwningOpRef<ModuleOp>, std::string> splitModel(ModuleOp model, const T
   options.precision = split.precision;
   options.reducesWide = split.reducesWide;
   options.lossScale = split.lossScale;
-  if (Result<plan::Mesh> mesh = parseMesh(split.mesh); mesh && split.savedBytes > 0)
+  if (split.savedBytes > 0)
     options.savedBytes.assign(size_t(mesh->sizeOf("pipe") * split.chunksPerStage), split.savedBytes);
   OwningOpRef<ModuleOp> module = model.clone();
   PassManager manager(model.getContext());

@@ -183,9 +183,9 @@ TEST(SplitEquivalence, Inference) {
       for (int64_t pipe : {1, 2})
         for (int64_t microbatches : {1, 2}) {
           dg::passes::PipelineOptions options;
-          options.mesh =
-              "data=" + std::to_string(data) + ",tensor=" + std::to_string(tensor) + ",pipe=" + std::to_string(pipe);
-          SCOPED_TRACE(options.mesh + " with " + std::to_string(microbatches) + " micro-batches");
+          options.mesh.axes = {{"pipe", pipe}, {"data", data}, {"tensor", tensor}};
+          SCOPED_TRACE(
+              fmt::format("data={},tensor={},pipe={} with {} micro-batches", data, tensor, pipe, microbatches));
           options.batch = (numSamples + data * microbatches - 1) / (data * microbatches) * data;
           options.microbatches = microbatches;
           options.isTraining = false;

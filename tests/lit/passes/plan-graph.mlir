@@ -1,24 +1,25 @@
-// Forward ops are cut into stages of equal time, counting the backward work of each op with it; parameters stand where
+// The partitioner's search decides: forward ops are cut into stages of equal time, counting the backward work of each op with it; parameters stand where
 // they are first used; backward ops, updates and the ops of @eval follow the forward op of their origin.
-// RUN: dg-opt %s --dg-assign-stages=mesh=pipe=2 -split-input-file | FileCheck %s
-// RUN: dg-opt %s --dg-assign-stages="mesh=pipe=2 stages=0,1,1" | FileCheck %s --check-prefix=GIVEN
-// RUN: dg-opt %s --dg-assign-stages=mesh=data=4 -split-input-file | FileCheck %s --check-prefix=ONE
+// RUN: dg-opt %s --dg-set-mesh=pipe=2 --dg-plan-graph=microbatches=4 -split-input-file | FileCheck %s
+// RUN: dg-opt %s --dg-set-mesh=pipe=1 --dg-plan-graph="microbatches=4 chunks=2" -split-input-file | FileCheck %s
+// RUN: dg-opt %s --dg-set-mesh=tensor=2 --dg-plan-graph -split-input-file | FileCheck %s --check-prefix=TENSOR
+// RUN: dg-opt %s --dg-set-mesh=data=4 --dg-plan-graph -split-input-file | FileCheck %s --check-prefix=ONE
 
-// With one stage everything is on it.
+// Where the mesh has a tensor axis, the search says of every forward op what it cuts: of the model's weights at least
+// half, and of @eval nothing, which follows its parameters.
+// TENSOR-LABEL: dg.graph @eval(
+// TENSOR-NOT: dg.cut
+// TENSOR-LABEL: dg.graph @train(
+// TENSOR: dg.matmul {{.*}}dg.cut = {dim = {{.*}}stage = 0>
+// TENSOR: dg.matmul {{.*}}dg.cut = {{.*}}stage = 0>
+// TENSOR: dg.matmul {{.*}}dg.cut = {{.*}}stage = 0>
+// TENSOR-NOT: dg.cut
+// TENSOR: dg.return
+
+// With one stage everything is on it, and without a tensor axis there is nothing to cut.
+// ONE-NOT: dg.cut
 // ONE: dg.matmul {{.*}}stage = 0
 // ONE-NOT: stage = {{-1|1}}
-
-// A search's cut is taken whatever the costs: the second stage begins with the op of origin 4.
-// GIVEN-LABEL: dg.graph @eval(
-// GIVEN: dg.parameter "w1" {{.*}}stage = 0
-// GIVEN: dg.parameter "w2" {{.*}}stage = 1
-// GIVEN: dg.parameter "w3" {{.*}}stage = 1
-// GIVEN: dg.matmul {{.*}}origin = 3, stage = 0
-// GIVEN: dg.matmul {{.*}}origin = 4, stage = 1
-// GIVEN-LABEL: dg.graph @train(
-// GIVEN: dg.matmul {{.*}}origin = 4, phase = backward, stage = 1
-// GIVEN: dg.matmul {{.*}}origin = 3, phase = backward, stage = 0
-// GIVEN: dg.update {{.*}}origin = 2, phase = update, stage = 1
 
 // CHECK-LABEL: dg.graph @eval(
 dg.graph @eval(%x: tensor<256x256xf32>) typed {

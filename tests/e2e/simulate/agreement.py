@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures by how much what dgc --simulate says of a plan differs from what the compiled plan predicts of itself, for the four examples
+on nine meshes with every schedule. Prints each plan and the largest difference; exits with 1 where that is more than the goal.
+
+    python3 agreement.py DGC SOURCE [GOAL_PERCENT]
+"""
+import json
+import os
+import subprocess
+import sys
+
+EXAMPLES = {"mlp": 64, "lenet": 64, "wide_mlp": 256, "gpt": 8}
+MESHES = ["data=1", "data=2", "data=4", "tensor=2", "pipe=2", "pipe=4", "data=2,pipe=2", "data=2,tensor=2", "tensor=2,pipe=2"]
+SCHEDULES = ["gpipe", "1f1b", "interleaved", "zb-h1", "zb-v"]
+
+
+def step_us(dgc, *arguments):
+    """Of the plan or of its simulation; none where there is no such plan, with what dgc says of it."""
+    done = subprocess.run([dgc, *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return None, done.stderr.strip().splitlines()[-1]
+    result = json.loads(done.stdout)
+    return result.get("predicted", result)["step_us"], ""
+
+
+def main(dgc, source, goal="1"):
+    worst, numPlans = 0, 0
+    for name, batch in EXAMPLES.items():
+        for mesh in MESHES:
+            for schedule in SCHEDULES if "pipe" in mesh else ["1f1b"]:
+                plan = [os.path.join(source, "examples", name + ".mlir"), "--batch", str(batch), "--mesh", mesh, "--schedule", schedule]
+                plan += ["--microbatches", "4" if "pipe" in mesh else "1", "--precision", "f32", "--recompute", "none", "--zero", "0"]
+                simulated, why = step_us(dgc, *plan, "--simulate=json")
+                compiled, whyNot = step_us(dgc, *[flag for flag in plan if flag not in ("--recompute", "none")], "--emit", "plan")
+                if simulated is None or compiled is None:
+                    print(f"{name:10}{mesh:18}{schedule:13}{why or 'simulated'} / {whyNot or 'compiled'}")
+                    continue
+                difference = 100 * (simulated / compiled - 1)
+                numPlans, worst = numPlans + 1, max(worst, abs(difference))
+                print(f"{name:10}{mesh:18}{schedule:13}{simulated:12.1f}{compiled:12.1f}{difference:+9.1f} %", flush=True)
+    print(f"{numPlans} plans, largest difference {worst:.1f} %, goal {goal} %")
+    return 0 if worst <= float(goal) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
