@@ -180,9 +180,15 @@ bool readBeforeItsFinish(Plan &plan, size_t place) {
   });
   if (reader == noId)
     return false;
-  for (TaskId &dep : plan.tasks[reader].deps)
-    if (plan.tasks[dep].kind == TaskKind::finish)
-      dep = plan.tasks[dep].finishes;
+  // What the reader waits for may itself wait for the same communication.
+  const std::vector<TaskId> waits = plan.tasks[reader].deps;
+  std::vector<TaskId> before = {reader};
+  for (size_t i = 0; i < before.size(); ++i)
+    for (TaskId &dep : plan.tasks[before[i]].deps)
+      if (plan.tasks[dep].kind == TaskKind::finish && holds(waits, dep))
+        dep = plan.tasks[dep].finishes;
+      else if (!holds(before, dep))
+        before.push_back(dep);
   return true;
 }
 
