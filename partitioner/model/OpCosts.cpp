@@ -134,8 +134,13 @@ ReshardCost OpCosts::reshard(uint32_t id, int32_t choice, Needs needs) const {
   } else if (dim >= 0 && (isWhole || cuts)) {
     addCollective(TaskKind::allGather, bytes, cost.forwardUs, cost.forwardBytes);
   }
+  // A rank takes its part of what is whole with a kernel.
+  const double sliceUs = costs.kernelUs(0, 2 * bytes / how.tensor, how.precision, "");
+  cost.forwardUs += std::popcount(cuts) * sliceUs;
   if (!hasGradient || value.producer == noOp)
     return cost;
+  if (dim >= 0 && (isWhole || cuts))
+    cost.backwardUs += sliceUs;
   if (isBroadcast) // summands of the gradient; readers' parts are added first
     addCollective(TaskKind::allReduce, bytes, cost.backwardUs, cost.backwardBytes);
   for (int i = 0; i < std::popcount(cuts); ++i)
