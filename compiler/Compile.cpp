@@ -278,7 +278,7 @@ Result<Output> run(const Request &request, Messages &messages) {
   step->targets = *targets;
 
   Output output;
-  if (request.emit == Emit::nothing) {
+  if (request.simulate != Form::none) {
     Result<PlannedStep> planned = planStep(module, request, step->optimizer, step->isTraining);
     if (!planned)
       return planned.status();
@@ -288,6 +288,10 @@ Result<Output> run(const Request &request, Messages &messages) {
   Result<JobPlan> job = planJob(module, withFixedBatch(module, *step, request), *step, messages);
   if (!job)
     return job.status();
+  if (request.emit == Emit::nothing) {
+    output.text = explanationOf(*job->planned, request.explain);
+    return output;
+  }
   if (request.emit != Emit::dg)
     DG_RETURN_IF_ERROR(completePlan(*job));
   if (request.emit != Emit::package) {

@@ -169,6 +169,12 @@ Result<JobPlan> searchJob(mlir::ModuleOp module, const Request &given, const Ste
     Result<BatchPlan> imported = planBatch(given, *before), batch = planBatch(chosen, *after);
     if (!batch)
       return batch.status();
+    if (isOnnx(given.model) && batch->rows != imported->rows && given.emit == Emit::nothing) {
+      JobPlan job; // the search alone is explained
+      job.cluster = planned->cluster;
+      job.planned = std::move(*planned);
+      return job;
+    }
     if (isOnnx(given.model) && batch->rows != imported->rows) // shapes were computed with the rows of one rank
       return Status::error(ErrorKind::usage,
                            "the plan found for {} is --mesh {} --microbatches {}: compile it with these flags",
@@ -193,7 +199,7 @@ Result<JobPlan> searchJob(mlir::ModuleOp module, const Request &given, const Ste
     }
     const uint64_t limit = given.memoryBytes > 0 ? given.memoryBytes : job->cluster.device.memoryBytes;
     auto [stage, bytes] = largestArena(job->plan);
-    if (given.emit != Emit::package || bytes <= limit) {
+    if (bytes <= limit || (given.emit != Emit::package && given.emit != Emit::nothing)) {
       job->planned = std::move(*planned);
       return job;
     }
