@@ -3,6 +3,7 @@
 
 #include "runtime/checkpoint/ShardRuns.h"
 #include "runtime/package/ContentHash.h"
+#include "runtime/plan/NonFinite.h"
 #include "runtime/support/FileWriting.h"
 
 #include <cerrno>
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <set>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -19,6 +21,8 @@ namespace fs = std::filesystem;
 
 /// Made and removed when a run begins.
 static constexpr const char *probeName = "probe.partial";
+/// Of the folder of a checkpoint that is being written.
+static constexpr const char *partialSuffix = ".partial";
 
 namespace {
 
@@ -63,7 +67,17 @@ static std::string hostName() {
 
 static std::string probeIn(const std::string &directory) { return (fs::path(directory) / probeName).string(); }
 
-void removeProbe(const std::string &directory) { ::unlink(probeIn(directory).c_str()); }
+static void removeProbe(const std::string &directory) { ::unlink(probeIn(directory).c_str()); }
+
+void removeUnfinished(const std::string &directory) {
+  removeProbe(directory);
+  std::error_code error;
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error))
+    if (std::string name = at->path().filename().string(); name.starts_with("step-") && name.ends_with(partialSuffix)) {
+      std::error_code ignored;
+      fs::remove_all(at->path(), ignored);
+    }
+}
 
 /// Rank 0's side of the question whether everyone can write where the checkpoints go.
 static Status makeProbe(const std::string &directory, const std::string &probe) {
@@ -91,6 +105,18 @@ static Status openProbe(const std::string &directory, const std::string &probe) 
                        directory, hostName(), std::strerror(errno));
 }
 
+/// Which of the tensors a step changes: what is only read, as a mask, may hold infinities from the beginning.
+static std::vector<bool> findFloatsWritten(const plan::Plan &plan, const CheckpointTensors &tensors) {
+  std::set<std::string> written;
+  for (const plan::Task &task : plan.tasks)
+    for (plan::ValueId id : task.writes)
+      written.insert(plan.values[id].name);
+  std::vector<bool> found;
+  for (plan::ValueId id : tensors.ids)
+    found.push_back(plan::isFloat(plan.values[id].dtype) && written.contains(plan.values[id].name));
+  return found;
+}
+
 /// `partial` gets the name `final`. What has that name, whole or not, keeps it until then: a kill at any moment leaves
 /// one of the two under it.
 static Status moveIntoPlace(const std::string &partial, const std::string &final) {
@@ -116,7 +142,7 @@ static Status moveIntoPlace(const std::string &partial, const std::string &final
 }
 
 Result<CheckpointWriter> CheckpointWriter::create(const plan::Plan &plan, int64_t rank, const std::string &directory,
-                                                  const ValueAccess &values, Agreement agree) {
+                                                  const ValueAccess &values, Agreement agree, bool allowNan) {
   CheckpointWriter writer;
   writer.plan = &plan;
   writer.rank = rank;
@@ -125,6 +151,9 @@ Result<CheckpointWriter> CheckpointWriter::create(const plan::Plan &plan, int64_
   writer.values = &values;
   writer.agree = std::move(agree);
   writer.tensors = tensorsOf(plan);
+  writer.mustBeFinite = findFloatsWritten(plan, writer.tensors);
+  if (allowNan)
+    writer.mustBeFinite.assign(writer.tensors.ids.size(), false);
   auto layout = package::layoutSafetensors(writer.tensors.specs, {{"model", plan.model.name}});
   if (!layout)
     return layout.status();
@@ -162,7 +191,7 @@ Status CheckpointWriter::reserve(const std::string &partial) const {
   return writeAll(file.get(), layout.header.data(), layout.header.size(), 0, path);
 }
 
-Status CheckpointWriter::writeShards(const std::string &partial) const {
+Status CheckpointWriter::writeShards(const std::string &partial, int64_t step) const {
   std::string path = partial + "/" + tensorFileName;
   File file(path, O_WRONLY);
   if (file.get() < 0)
@@ -173,6 +202,12 @@ Status CheckpointWriter::writeShards(const std::string &partial) const {
     if (!writesShard(value, at))
       continue;
     DG_RETURN_IF_ERROR(values->inspect(tensors.ids[i], 0, [&](std::span<const std::byte> data) {
+      if (std::string bad = mustBeFinite[i] ? plan::describeNonFinite(data, value.dtype) : ""; !bad.empty())
+        return Status::error(
+            ErrorKind::runFailed,
+            "step {} made '{}' hold {}: no checkpoint is written of it, earlier ones are as they were; "
+            "find the op that made it with --check-numerics, or save and go on with --allow-nan",
+            step, value.name, bad);
       size_t elementBytes = size_t(plan::sizeOf(value.dtype));
       for (const ShardRun &run : shardRunsOf(value, plan->mesh, at)) {
         DG_RETURN_IF_ERROR(writeAll(file.get(), data.data() + size_t(run.local) * elementBytes,
@@ -219,10 +254,10 @@ Status CheckpointWriter::finish(const std::string &partial, const std::string &f
 }
 
 Result<std::string> CheckpointWriter::write(const TrainingState &state) {
-  std::string final = (fs::path(directory) / nameOfStep(state.step)).string(), partial = final + ".partial";
+  std::string final = (fs::path(directory) / nameOfStep(state.step)).string(), partial = final + partialSuffix;
   Status status = agree(rank == 0 ? reserve(partial) : Status::ok());
   if (status)
-    status = agree(writeShards(partial));
+    status = agree(writeShards(partial, state.step));
   if (status)
     status = agree(rank == 0 ? finish(partial, final, state) : Status::ok());
   if (status)

@@ -14,15 +14,17 @@ namespace dg::checkpoint {
 /// Meets all ranks: returns ok if everyone came with ok, else the failure of the lowest rank that failed.
 using Agreement = std::function<Status(const Status &mine)>;
 
-/// Removes the file by which ranks see whether they share DIRECTORY, where a run ended before rank 0 could.
-void removeProbe(const std::string &directory);
+/// Removes what rank 0 makes in DIRECTORY and removes again, where a run ended before it could: the file by which ranks
+/// see whether they share the folder, and a checkpoint that was being written. Call it when rank 0 is no more.
+void removeUnfinished(const std::string &directory);
 
 class CheckpointWriter {
 public:
   /// Lays out the file; every rank calls it at the same time. `plan` and `values` outlive the writer. Rank 0 makes the
   /// folder DIRECTORY; fails (usage) on every rank if one cannot write there or does not see what rank 0 writes.
+  /// `allowNan`: tensors that a step has filled with NaN or infinity are written, not refused.
   static Result<CheckpointWriter> create(const plan::Plan &plan, int64_t rank, const std::string &directory,
-                                         const ValueAccess &values, Agreement agree);
+                                         const ValueAccess &values, Agreement agree, bool allowNan);
 
   /// Writes DIRECTORY/step-<state.step>; every rank calls it between the same two steps. Returns its path. Fails
   /// (runFailed) on every rank if it fails on one, with file, cause and bytes needed; then nothing is left of it.
@@ -31,7 +33,7 @@ public:
 private:
   CheckpointWriter() = default;
   Status reserve(const std::string &partial) const;
-  Status writeShards(const std::string &partial) const;
+  Status writeShards(const std::string &partial, int64_t step) const;
   Status finish(const std::string &partial, const std::string &final, const TrainingState &state) const;
   const plan::Plan *plan = nullptr;
   int64_t rank = 0;
@@ -40,6 +42,7 @@ private:
   const ValueAccess *values = nullptr;
   Agreement agree;
   CheckpointTensors tensors;
+  std::vector<bool> mustBeFinite; ///< by tensor
   package::SafetensorsLayout layout;
 };
 

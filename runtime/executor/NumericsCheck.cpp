@@ -1,58 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/executor/NumericsCheck.h"
 
+#include "runtime/plan/NonFinite.h"
+
 #include <algorithm>
-#include <cstring>
 
 namespace dg {
-
-/// The first element whose exponent is all ones, or `count`. Blocks are tested without branches, so that the compiler
-/// can use vectors.
-template <typename Word> static size_t findNonFinite(const std::byte *bytes, size_t count, Word exponent) {
-  constexpr size_t block = 1024;
-  const Word *words = reinterpret_cast<const Word *>(bytes);
-  for (size_t begin = 0; begin < count; begin += block) {
-    size_t end = std::min(begin + block, count);
-    unsigned bad = 0;
-    for (size_t i = begin; i < end; ++i)
-      bad |= (words[i] & exponent) == exponent;
-    if (bad)
-      for (size_t i = begin; i < end; ++i)
-        if ((words[i] & exponent) == exponent)
-          return i;
-  }
-  return count;
-}
-
-/// "nan at element 7 of 320", or nothing when all are finite.
-static std::string findBadIn(std::span<const std::byte> bytes, plan::DType type) {
-  size_t count = bytes.size() / size_t(plan::sizeOf(type)), at = count;
-  uint64_t mantissa = 0;
-  auto look = [&]<typename Word>(Word exponent, Word mantissaMask) {
-    at = findNonFinite(bytes.data(), count, exponent);
-    if (at == count)
-      return;
-    Word word;
-    std::memcpy(&word, bytes.data() + at * sizeof word, sizeof word);
-    mantissa = word & mantissaMask;
-  };
-  switch (type) {
-  case plan::DType::f64:
-    look(uint64_t(0x7ff0000000000000), uint64_t(0x000fffffffffffff));
-    break;
-  case plan::DType::bf16:
-    look(uint16_t(0x7f80), uint16_t(0x007f));
-    break;
-  case plan::DType::f16:
-    look(uint16_t(0x7c00), uint16_t(0x03ff));
-    break;
-  default:
-    look(uint32_t(0x7f800000), uint32_t(0x007fffff));
-  }
-  if (at == count)
-    return "";
-  return fmt::format("{} at element {} of {}", mantissa ? "nan" : "an infinity", at, count);
-}
 
 std::string NumericsCheck::findBad(const plan::Value &value, uint32_t index) const {
   // A kernel's workspace may hold anything; whole numbers are always finite.
@@ -60,7 +13,7 @@ std::string NumericsCheck::findBad(const plan::Value &value, uint32_t index) con
     return "";
   std::string bad;
   Status read = device.inspect(value, index, [&](std::span<const std::byte> bytes) {
-    bad = findBadIn(bytes, value.dtype);
+    bad = plan::describeNonFinite(bytes, value.dtype);
     return Status::ok();
   });
   return read ? bad : fmt::format("what cannot be read ({})", read.message());

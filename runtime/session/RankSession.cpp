@@ -261,11 +261,11 @@ int RankSession::run() {
   return code.status().exitCode();
 }
 
-void removeUnfinished(const Assignment &assignment) {
+void removeUnfinished(const Assignment &assignment, bool hadRankZero) {
   if (assignment.inference)
     removeUnfinishedResults(*assignment.inference);
-  if (assignment.training && !assignment.training->checkpointDirectory.empty())
-    checkpoint::removeProbe(assignment.training->checkpointDirectory);
+  if (hadRankZero && assignment.training && !assignment.training->checkpointDirectory.empty())
+    checkpoint::removeUnfinished(assignment.training->checkpointDirectory);
   if (!assignment.tracePath.empty())
     TraceRecorder::removeUnfinished(assignment.tracePath, assignment.job->plan().mesh.numRanks());
 }

@@ -37,8 +37,9 @@ struct Assignment {
 /// Returns the rank's exit code: 0 done, 75 stopped with a checkpoint, 143 stopped without, else that of the failure.
 int runRank(RankContext &context, const Assignment &assignment);
 
-/// Removes the results and the trace that ranks have left half-written because they were ended in the middle. For the
-/// launcher, after a run that failed or was stopped, when no rank is alive.
-void removeUnfinished(const Assignment &assignment);
+/// Removes the results, the trace and the checkpoint that ranks have left half-written because they were ended in the
+/// middle. For each launcher, after a run that failed or was stopped, when none of its ranks is alive; `hadRankZero`
+/// says whether rank 0, which names and removes checkpoints, was one of them.
+void removeUnfinished(const Assignment &assignment, bool hadRankZero);
 
 } // namespace dg::session

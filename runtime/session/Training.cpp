@@ -7,6 +7,7 @@
 #include "runtime/session/report/LossChannel.h"
 
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <memory>
 
@@ -117,6 +118,9 @@ private:
   /// Leaves `found` empty where there is nothing to evaluate on.
   Result<Outcome> evaluate(std::optional<EvaluationInfo> &found);
   void report(std::optional<EvaluationInfo> evaluated);
+  /// Fails, on the rank that has the loss, unless it is finite or need not be. It came from the parameters after
+  /// `parametersStep`: a checkpoint of these is not a good one.
+  Status checkLoss(const char *what, double loss, int64_t parametersStep) const;
   Status save();
   Result<Outcome> finish(Outcome outcome);
   /// A failure inside a step or in a message means that another rank is gone or silent.
@@ -136,7 +140,8 @@ private:
   std::optional<Evaluation> evaluation;
   std::optional<checkpoint::CheckpointWriter> writer;
   int64_t savedStep = -1, evaluatedStep = -1;
-  uint64_t stepsHere = 0; ///< of this process, those of evaluations too
+  std::string lastCheckpoint, checkpointBefore; ///< empty: none
+  uint64_t stepsHere = 0;                       ///< of this process, those of evaluations too
   Clock::time_point started = Clock::now();
 };
 
@@ -145,6 +150,7 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
     DG_RETURN_IF_ERROR(resume->restore(run.plan, run.at(), run.executor));
     state = resume->state();
     savedStep = state.step;
+    lastCheckpoint = resume->path();
     // An epoch that is closed was evaluated. Inside one there is only the evaluation at the end of --steps, of which
     // the checkpoint does not tell whether it came to its end.
     if (state.position == 0)
@@ -165,8 +171,8 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
     evaluation.emplace(std::move(*made));
   }
   if (!options.checkpointDirectory.empty()) {
-    auto made =
-        checkpoint::CheckpointWriter::create(run.plan, run.rank, options.checkpointDirectory, run.executor, run.agree);
+    auto made = checkpoint::CheckpointWriter::create(run.plan, run.rank, options.checkpointDirectory, run.executor,
+                                                     run.agree, options.allowNan);
     if (!made)
       return made.status();
     writer.emplace(std::move(*made));
@@ -209,7 +215,25 @@ Status Loop::runStep(std::span<const int64_t> order, int64_t count) {
   info.loss = scalarOf(run.executor, program, "loss");
   if (run.trace)
     run.trace->collect("train", info.step);
-  return fromPeer(channel.push(info));
+  DG_RETURN_IF_ERROR(fromPeer(channel.push(info)));
+  return checkLoss("of", info.loss, state.step - 1);
+}
+
+Status Loop::checkLoss(const char *what, double loss, int64_t parametersStep) const {
+  if (std::isfinite(loss) || options.allowNan || !channel.isSource())
+    return Status::ok();
+  if (run.progress)
+    run.progress->task.store(0, std::memory_order_relaxed); // the last one is over, and not to blame
+  const bool isLastSuspect = savedStep == parametersStep && !lastCheckpoint.empty();
+  const std::string &good = isLastSuspect ? checkpointBefore : lastCheckpoint;
+  return Status::error(
+      ErrorKind::runFailed,
+      "the loss {} step {} is {}, expected a finite number; {}{}: find the op that made it with --check-numerics, "
+      "learn "
+      "slower with --lr, or go on with --allow-nan",
+      what, state.step, std::isnan(loss) ? "nan" : "infinite",
+      good.empty() ? "this run has no checkpoint from before it" : fmt::format("the last good checkpoint is {}", good),
+      isLastSuspect ? fmt::format(" ({} holds the parameters that it came from)", lastCheckpoint) : "");
 }
 
 Status Loop::checkReplicas() {
@@ -242,6 +266,8 @@ Result<Outcome> Loop::evaluate(std::optional<EvaluationInfo> &found) {
   if (!info)
     return info.status();
   found = *info;
+  if (found && found->hasLoss)
+    DG_RETURN_IF_ERROR(checkLoss("of the evaluation after", found->loss, state.step));
   return found ? Outcome::done : Outcome::stopped;
 }
 
@@ -264,6 +290,7 @@ Status Loop::save() {
   if (!path)
     return path.status();
   savedStep = state.step;
+  checkpointBefore = std::exchange(lastCheckpoint, *path);
   run.reporter.checkpoint({*path, state.step, secondsSince(begin)});
   run.setPhase(RankPhase::training);
   return Status::ok();

@@ -32,6 +32,7 @@ struct TrainingOptions {
   int64_t evalBatch = 0;           ///< 0: the program's
   std::string checkpointDirectory; ///< empty: none
   CheckpointInterval checkpointEvery;
+  bool allowNan = false;     ///< go on after a loss that is NaN or infinite
   int64_t checkReplicas = 0; ///< compare replicas every so many steps; 0: never
   uint32_t threads = 1;      ///< for the report
 };
@@ -39,8 +40,9 @@ struct TrainingOptions {
 enum class Outcome { done, stopped };
 
 /// Runs to the end of the options, or to the step at which the job is asked to stop; then, with a checkpoint directory,
-/// the state is saved. `resume` (may be null) is where to begin; its tensors are restored here. Fails on every rank
-/// that sees a failure; `hasPeerFailed` then says whether it came from another rank.
+/// the state is saved. Fails at the first loss that is not finite, unless that is allowed: on the rank that has the
+/// loss, which the others then miss. `resume` (may be null) is where to begin; its tensors are restored here. Fails on
+/// every rank that sees a failure; `hasPeerFailed` then says whether it came from another rank.
 Result<Outcome> runTraining(const RankRun &run, const TrainingOptions &options, const data::Dataset &dataset,
                             const data::Dataset *evalDataset, const checkpoint::Checkpoint *resume,
                             bool &hasPeerFailed);

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proves that --check-numerics names the op that made a NaN or infinity, and --check-replicas the rank whose memory changed; neither
-changes a bit of a sound run. --dry-run prints every pair of ranks."""
+"""Proves that a training ends at the first loss that is not finite, with the last good checkpoint; that --check-numerics names the op
+that made a NaN or infinity, and --check-replicas the rank whose memory changed; neither changes a bit of a sound run. --dry-run prints
+every pair of ranks."""
 import contextlib
+import math
 import os
 import re
 import signal
@@ -64,6 +66,61 @@ class NumericsTest(runs.JobTest):
         data = ["--data", "x=" + self.path("x.npy"), "--data", "y=randn:16x1", "--no-shuffle"]
         finished = self.run_job(self.job("mlp", "--batch", "16"), *data, "--check-numerics", code=1)
         self.assertIn("; its input 'x' held nan at element 37 of 160 already", finished.err)
+
+
+class LossTest(runs.JobTest):
+    # The loss is on rank 0; on another rank; on a host of several replicas.
+    MESHES = ((), ("--mesh", "pipe=2"), ("--mesh", "data=2,pipe=2"))
+
+    def all_finite(self, folder):
+        tensors, _ = checkpoint_files.read_tensors(os.path.join(folder, "model.safetensors"))
+        return all(map(math.isfinite, (number for _, _, data in tensors.values() for number in struct.unpack(f"<{len(data) // 4}f", data))))
+
+    def test_first_loss_that_is_not_finite_ends_the_run(self):
+        for mesh in self.MESHES:
+            with self.subTest(mesh=mesh):
+                job, folder = self.job("mlp", "--batch", "16", *mesh), "kept" + "-".join(mesh)
+                flags = [*FLAGS, "--checkpoint", self.path(folder), "--checkpoint-every", "1steps"]
+                finished = self.run_job(job, *flags, "--lr", "1e9", code=1)
+                found = re.search(r"dgrun: rank \d \(.*\) failed while training, step (\d+).*: the loss of step (\d+) is (nan|infinite), "
+                                  r"expected a finite number; the last good checkpoint is (\S+) \((\S+) holds the parameters that it "
+                                  r"came from\): find the op that made it with --check-numerics, .* --allow-nan", finished.err)
+                self.assertTrue(found, finished.err)
+                step = int(found[2])
+                self.assertEqual(int(found[1]), step)
+                self.assertEqual([found[4], found[5]], [self.path(folder, f"step-{number:06}") for number in (step - 2, step - 1)])
+                self.assertEqual(sorted(os.listdir(self.path(folder))), [f"step-{number:06}" for number in range(1, step)])
+                self.assertTrue(self.all_finite(self.latest(folder)))
+                self.assertEqual(finished.of("end"), [])
+                self.assertEqual(len(finished.of("failure")), 1)
+                going_on = self.run_job(job, *FLAGS, "--lr", "1e9", "--steps", str(step + 3), "--allow-nan").of("step")
+                self.assertEqual([event["loss"] is None for event in going_on], [False] * (step - 1) + [True] * 4)
+                resumed = self.run_job(job, *FLAGS, "--lr", "0", "--resume", found[4], "--steps", str(step))
+                self.assertNotIn(None, [event["loss"] for event in resumed.of("step")])
+
+    def test_parameters_that_are_not_finite_are_not_saved(self):
+        write_npy(self.path("x.npy"), (16, 10), [100.0] * 160)
+        data = ["--data", "x=" + self.path("x.npy"), "--data", "y=randn:16x1"]
+        for mesh in self.MESHES:
+            with self.subTest(mesh=mesh):
+                job, folder = self.job("mlp", "--batch", "16", *mesh), "none" + "-".join(mesh)
+                flags = [*data, "--lr", "1e38", "--checkpoint", self.path(folder), "--steps", "1"]
+                finished = self.run_job(job, *flags, code=1)
+                self.assertRegex(finished.err, r"step 1 made '\S+' hold (nan|an infinity) at element \d+ of \d+: no checkpoint is written")
+                self.assertEqual(os.listdir(self.path(folder)), [])
+                self.run_job(job, *flags, "--allow-nan")
+                self.assertFalse(self.all_finite(self.latest(folder)))
+
+    def test_evaluation_that_is_not_finite_ends_the_run(self):
+        write_npy(self.path("x.npy"), (16, 10), [float("inf")] * 160)
+        flags = [*FLAGS, "--steps", "2", "--eval-data", "x=" + self.path("x.npy"), "--eval-data", "y=randn:16x1"]
+        for mesh in self.MESHES:
+            with self.subTest(mesh=mesh):
+                job = self.job("mlp", "--batch", "16", *mesh)
+                finished = self.run_job(job, *flags, code=1)
+                self.assertRegex(finished.err, r"the loss of the evaluation after step 2 is (nan|infinite), .*; this run has no checkpoint from "
+                                 r"before it")
+                self.assertEqual(len(self.run_job(job, *flags, "--allow-nan").of("eval")), 1)
 
 
 class ReplicasTest(hosts.HostsTest):

@@ -96,9 +96,13 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
                           "continue from the latest checkpoint of --checkpoint (begin, if there is none), or of this "
                           "folder; default: off")
                ->expected(0, 1);
-  app.add_flag(
+  auto *check = app.add_flag(
       "--check-numerics", flags.checkNumerics,
       "stop at the first op that makes a NaN or infinity, and name it; ranks then use one thread; default: off");
+  app.add_flag("--allow-nan", flags.allowNan,
+               "go on after a loss that is NaN or infinite, and save what it left; default: stop at the first, keeping "
+               "the last good checkpoint")
+      ->excludes(check);
   app.add_option("--check-replicas", flags.checkReplicas,
                  "every so many steps compare the parameters of ranks that hold the same; default: never")
       ->check(wholeNumber());

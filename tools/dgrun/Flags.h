@@ -15,7 +15,7 @@ struct Flags {
   std::optional<uint32_t> threads;
   std::vector<std::string> data, evalData, normalize, input, output;
   std::optional<int64_t> evalBatch, shuffleBuffer, epochs, steps;
-  bool checkNumerics = false, dryRun = false;
+  bool checkNumerics = false, allowNan = false, dryRun = false;
   int64_t checkReplicas = 0;
   bool noShuffle = false, dropLast = false, resume = false, json = false;
   std::optional<double> learningRate;

@@ -51,7 +51,7 @@ int main(int argc, char **argv) {
   options.describeTask = [&](uint32_t task) {
     return task < plan.tasks.size() ? fmt::format("'{}' ({})", plan.tasks[task].name, plan.tasks[task].source) : "";
   };
-  options.onBadEnd = [&] { session::removeUnfinished(*assignment); };
+  options.onBadEnd = [&, hadRankZero = where->node == 0] { session::removeUnfinished(*assignment, hadRankZero); };
   return dgrun::launch(std::move(*where), flags, std::move(options), dgrun::describeRun(*assignment),
                        [&](RankContext &context) { return session::runRank(context, *assignment); });
 }

@@ -114,6 +114,7 @@ static Result<session::TrainingOptions> readTrainingOptions(const Flags &flags, 
   options.dropLast = flags.dropLast;
   options.evalBatch = flags.evalBatch.value_or(0);
   options.checkReplicas = flags.checkReplicas;
+  options.allowNan = flags.allowNan;
   options.checkpointDirectory = flags.checkpoint;
   using Kind = data::Shuffle::Kind;
   options.shuffle.kind = flags.noShuffle ? Kind::none : flags.shuffleBuffer ? Kind::buffer : Kind::whole;
@@ -247,11 +248,12 @@ std::string describeRun(const Assignment &assignment) {
                                  assignment.dataset->numSamples(), assignment.checkNumerics ? " check-numerics" : "",
                                  assignment.tracePath.empty() ? "" : " trace");
   if (const auto &training = assignment.training)
-    text += fmt::format(" epochs {} steps {} lr {} schedule {} shuffle {}{} checkpoint {} every {}/{} replicas {}",
-                        training->epochs, training->steps, training->learningRate, training->schedule.describe(),
-                        training->shuffle.describe(), training->dropLast ? " drop-last" : "",
-                        training->checkpointDirectory.empty() ? "no" : "yes", training->checkpointEvery.epochs,
-                        training->checkpointEvery.steps, training->checkReplicas);
+    text +=
+        fmt::format(" epochs {} steps {} lr {} schedule {} shuffle {}{} checkpoint {} every {}/{} replicas {}{}",
+                    training->epochs, training->steps, training->learningRate, training->schedule.describe(),
+                    training->shuffle.describe(), training->dropLast ? " drop-last" : "",
+                    training->checkpointDirectory.empty() ? "no" : "yes", training->checkpointEvery.epochs,
+                    training->checkpointEvery.steps, training->checkReplicas, training->allowNan ? " allow-nan" : "");
   if (const auto &inference = assignment.inference)
     for (const auto &[name, path] : inference->outputs)
       text += fmt::format(" output {}", name);

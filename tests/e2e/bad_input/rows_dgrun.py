@@ -184,6 +184,7 @@ def flag_rows():
     for flag in ["--epochs", "--steps", "-n", "--threads", "--eval-batch", "--shuffle-buffer"]:
         for text in ["0", "-1", "x", "1.5", "99999999999999999999999"]:
             add(f"{flag} {text}", [flag, text], USAGE, [flag, f"'{text}'", "expected a whole number from 1"])
+    add("NaN allowed and forbidden", ["--allow-nan", "--check-numerics"], USAGE, ["--allow-nan", "--check-numerics"])
     add("100000 threads", ["--threads", "100000"], USAGE, ["--threads", "1024"])
     for text in ["x", "nan", "inf", "-1"]:
         add(f"--lr {text}", ["--lr", text], USAGE, ["--lr", f"'{text}'", "expected a number"])

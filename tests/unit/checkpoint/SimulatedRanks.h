@@ -88,7 +88,7 @@ public:
         return worst;
       };
       Values values(*this, rank);
-      auto writer = checkpoint::CheckpointWriter::create(plan, rank, directory, values, agree);
+      auto writer = checkpoint::CheckpointWriter::create(plan, rank, directory, values, agree, false);
       results[size_t(rank)] = writer ? writer->write(state) : Result<std::string>(writer.status());
     };
     std::vector<std::thread> threads;
