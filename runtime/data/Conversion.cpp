@@ -3,6 +3,7 @@
 
 #include "runtime/support/BFloat16.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <type_traits>
@@ -157,6 +158,37 @@ std::string Conversion::describe() const {
   return normalizes ? fmt::format("normalize {},{}", normalization.mean, normalization.deviation) : "";
 }
 
+/// Puts elements `first` … of an image whose channels are last where they belong.
+template <size_t Bytes>
+static void scatter(const std::byte *elements, int64_t first, int64_t count, const ChannelsLast &layout,
+                    std::byte *image) {
+  int64_t pixel = first / layout.channels, channel = first % layout.channels;
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(image + size_t(channel * layout.pixels + pixel) * Bytes, elements + size_t(i) * Bytes, Bytes);
+    if (++channel == layout.channels)
+      channel = 0, ++pixel;
+  }
+}
+
+bool Conversion::run(const std::byte *from, std::byte *to, const ChannelsLast &layout) const {
+  constexpr int64_t blockElements = 512;
+  alignas(8) std::byte block[size_t(blockElements) * 8];
+  const auto put = bytesPerTarget == 1   ? scatter<1>
+                   : bytesPerTarget == 2 ? scatter<2>
+                   : bytesPerTarget == 4 ? scatter<4>
+                                         : scatter<8>;
+  const int64_t elements = layout.pixels * layout.channels;
+  bool fits = true;
+  for (int64_t image = 0; image < layout.images; ++image, to += elements * bytesPerTarget)
+    for (int64_t first = 0; first < elements; first += blockElements) {
+      const int64_t count = std::min(blockElements, elements - first);
+      fits = run(from, block, count) && fits;
+      put(block, first, count, layout, to);
+      from += count * bytesPerSource;
+    }
+  return fits;
+}
+
 Result<Conversion> Conversion::make(ElementType from, plan::DType to, std::optional<Normalization> normalization) {
   using plan::DType;
   bool toFloat = plan::isFloat(to);
@@ -168,6 +200,7 @@ Result<Conversion> Conversion::make(ElementType from, plan::DType to, std::optio
   Conversion conversion;
   conversion.normalizes = normalization.has_value();
   conversion.normalization = normalization.value_or(Normalization());
+  conversion.bytesPerSource = sizeOf(from);
   conversion.bytesPerTarget = plan::sizeOf(to);
   if (isSame(from, to) && !normalization) {
     conversion.function = copy;

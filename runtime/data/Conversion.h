@@ -18,6 +18,11 @@ struct Normalization {
   float mean = 0, deviation = 1;
 };
 
+/// Images of `pixels` times `channels` elements that become `channels` times `pixels`; without channels: as they are.
+struct ChannelsLast {
+  int64_t images = 0, pixels = 0, channels = 0;
+};
+
 /// Bytes (u8) that feed a float argument are scaled to [0, 1]; other numbers keep their value; integers may not become
 /// narrower unless each value fits; floats never become integers.
 class Conversion {
@@ -27,6 +32,9 @@ public:
 
   /// Converts `count` elements. False if a value does not fit the argument's type. `from` need not be aligned.
   bool run(const std::byte *from, std::byte *to, int64_t count) const { return function(*this, from, to, count); }
+
+  /// The same for images whose channels, at least one, are last.
+  bool run(const std::byte *from, std::byte *to, const ChannelsLast &layout) const;
 
   /// Bytes of one element of the argument.
   int64_t targetBytes() const { return bytesPerTarget; }
@@ -44,7 +52,7 @@ private:
   Function function = nullptr;
   Normalization normalization;
   bool normalizes = false;
-  int64_t bytesPerTarget = 0;
+  int64_t bytesPerSource = 0, bytesPerTarget = 0;
   std::vector<std::byte> table; ///< what each byte becomes, where bytes become floats
 };
 

@@ -2,18 +2,14 @@
 #include "runtime/data/Dataset.h"
 
 #include "runtime/data/RandomSource.h"
-#include "runtime/data/TensorFiles.h"
+#include "runtime/data/Source.h"
 #include "runtime/support/CounterRandom.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <optional>
-#include <string_view>
 
 namespace dg::data {
 
@@ -41,11 +37,38 @@ Result<std::vector<Argument>> argumentsOf(const plan::Plan &plan, const plan::Pr
   return arguments;
 }
 
+/// All dimensions but the first.
+static std::vector<int64_t> sampleShapeOf(const Tensor &tensor) {
+  return tensor.shape.empty() ? tensor.shape : std::vector<int64_t>(tensor.shape.begin() + 1, tensor.shape.end());
+}
+
+/// What a sample, or a batch of them, of a file becomes.
+static std::vector<int64_t> arranged(std::vector<int64_t> shape, Arrangement arrangement) {
+  if (arrangement == Arrangement::channelsLast && shape.size() >= 3)
+    std::rotate(shape.end() - 3, shape.end() - 1, shape.end());
+  return shape;
+}
+
+/// Whether the argument can only mean these dimensions. A dimension of one orders nothing, and an argument that is a
+/// list takes the elements as they come; whole tensors are exact.
+static bool fits(const std::vector<int64_t> &found, const Argument &argument) {
+  auto withoutOnes = [](std::vector<int64_t> shape) {
+    std::erase(shape, 1);
+    return shape;
+  };
+  if (argument.isWhole || found == argument.sampleShape)
+    return found == argument.sampleShape;
+  std::vector<int64_t> expected = withoutOnes(argument.sampleShape);
+  return withoutOnes(found) == expected ||
+         (expected.size() <= 1 && elementsOf(found, 0) == elementsOf(argument.sampleShape, 0));
+}
+
 bool Column::copySample(int64_t index, std::byte *to) const {
   auto after = std::upper_bound(shards.begin(), shards.end(), index,
                                 [](int64_t at, const Shard &shard) { return at < shard.firstSample; });
   const Shard &shard = *(after - 1);
-  return conversion.run(shard.tensor.data + (index - shard.firstSample) * sampleBytes, to, elements);
+  const std::byte *from = shard.tensor.data + (index - shard.firstSample) * sampleBytes;
+  return shard.layout.channels > 0 ? conversion.run(from, to, shard.layout) : conversion.run(from, to, elements);
 }
 
 struct OutsideElement {
@@ -144,54 +167,21 @@ std::string Dataset::describe() const {
   return text;
 }
 
-/// "FILE.npz:name" → {"FILE.npz", "name"}, for the one extension given; nothing if the file has another.
-static std::optional<std::pair<std::string, std::string>> splitMember(const std::string &spec,
-                                                                      const std::string &extension) {
-  if (spec.ends_with(extension))
-    return std::pair(spec, std::string());
-  size_t at = spec.rfind(extension + ":");
-  if (at == std::string::npos)
-    return std::nullopt;
-  return std::pair(spec.substr(0, at + extension.size()), spec.substr(at + extension.size() + 1));
-}
-
-static bool startsWith(const std::string &path, std::string_view magic) {
-  std::unique_ptr<FILE, int (*)(FILE *)> file(std::fopen(path.c_str(), "rbe"), std::fclose);
-  std::array<char, 8> start{};
-  return file && std::fread(start.data(), 1, magic.size(), file.get()) == magic.size() &&
-         std::string_view(start.data(), magic.size()) == magic;
-}
-
-static Result<Tensor> openFile(const std::string &spec, const Argument &argument) {
-  if (auto member = splitMember(spec, ".safetensors"))
-    return openSafetensors(member->first, member->second.empty() ? argument.name : member->second);
-  for (auto [extension, type] : {std::pair(".u16", ElementType::u16), std::pair(".u32", ElementType::u32)})
-    if (auto member = splitMember(spec, extension)) {
-      if (!member->second.empty() && member->second != "+1")
-        return Status::error(ErrorKind::usage, "'{}': after a token file only :+1 (the tokens that follow) is known",
-                             spec);
-      return openTokens(member->first, type, elementsOf(argument.sampleShape, 0), member->second.empty() ? 0 : 1);
-    }
-  auto archive = splitMember(spec, ".npz");
-  if (archive || startsWith(spec, "PK\x03\x04"))
-    return archive ? openNpz(archive->first, archive->second) : openNpz(spec, "");
-  if (spec.ends_with(".npy") || startsWith(spec, "\x93NUMPY"))
-    return openNpy(spec);
-  return openIdx(spec);
-}
-
-static std::vector<std::string> splitShards(const std::string &spec) {
-  std::vector<std::string> shards;
-  size_t begin = 0;
-  while (begin <= spec.size()) {
-    size_t end = std::min(spec.find(',', begin), spec.size());
-    // `--input x=@x.npy` marks a file with @; data sources may be written so too.
-    if (begin < end && spec[begin] == '@')
-      ++begin;
-    shards.push_back(spec.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return shards;
+/// Found and expected, and the conversion that would make the one the other.
+static Status wrongShape(const Source &source, const Tensor &tensor, const Argument &argument) {
+  std::string advice;
+  auto sample = sampleShapeOf(tensor);
+  if (source.arrangement == Arrangement::channelsLast)
+    advice = fmt::format("; :nhwc moves the channels of height x width x channels to the front, which gives {}",
+                         describeShape(arranged(sample, Arrangement::channelsLast)));
+  else if (arranged(sample, Arrangement::channelsLast) == argument.sampleShape)
+    advice = fmt::format(": write {}=FILE:nhwc if its channels are last", argument.name);
+  else if (!tensor.shape.empty() && elementsOf(sample, 0) == elementsOf(argument.sampleShape, 0))
+    advice = fmt::format(": write {}=FILE:reshape if its elements are in that order", argument.name);
+  return Status::error(ErrorKind::badInput, "{}: found shape {}, expected {}{} for argument '{}'{}", source.text,
+                       describeShape(argument.isWhole ? sample : tensor.shape),
+                       argument.isWhole ? "" : "samples of shape ", describeShape(argument.sampleShape), argument.name,
+                       advice);
 }
 
 Result<Column> Dataset::openColumn(const Argument &argument, const DataSpecs &specs) {
@@ -199,28 +189,36 @@ Result<Column> Dataset::openColumn(const Argument &argument, const DataSpecs &sp
   column.target = argument;
   column.text = specs.sources.at(argument.name);
   column.elements = elementsOf(argument.sampleShape, 0);
-  std::vector<std::string> names =
-      isRandomSpec(column.text) ? std::vector<std::string>{column.text} : splitShards(column.text);
-  for (const std::string &name : names) {
-    auto tensor = isRandomSpec(name) ? makeRandom(name, argument.name, specs.seed) : openFile(name, argument);
+  const bool isRandom = isRandomSpec(column.text);
+  auto sources = isRandom ? std::vector<Source>{{"", "", Arrangement::same, column.text}} : parseSources(column.text);
+  if (!sources)
+    return sources.status();
+  if (argument.isWhole && sources->size() > 1)
+    return Status::error(ErrorKind::badInput, "{}: found {} files, expected one for argument '{}'", column.text,
+                         sources->size(), argument.name);
+  for (const Source &source : *sources) {
+    auto tensor = isRandom ? makeRandom(source.text, argument.name, specs.seed)
+                           : openSource(source, argument.name, argument.sampleShape);
     if (!tensor)
       return tensor.status();
-    if (argument.isWhole) {
-      if (tensor->shape != argument.sampleShape || names.size() > 1)
-        return Status::error(ErrorKind::badInput, "{}: found shape {}, expected {} for argument '{}' in one file",
-                             column.text, describeShape(tensor->shape), describeShape(argument.sampleShape),
-                             argument.name);
+    if (argument.isWhole)
       tensor->shape.insert(tensor->shape.begin(), 1);
-    }
-    if (tensor->shape.empty() || elementsOf(tensor->shape, 1) != column.elements)
-      return Status::error(ErrorKind::badInput, "{}: found shape {}, expected samples of shape {} for argument '{}'",
-                           name, describeShape(tensor->shape), describeShape(argument.sampleShape), argument.name);
+    const std::vector<int64_t> sample = sampleShapeOf(*tensor);
+    // The order of random numbers is as good as any other.
+    const bool isAnyOrder = source.arrangement == Arrangement::reshape || (isRandom && !argument.isWhole);
+    const bool isChannelsLast = source.arrangement == Arrangement::channelsLast;
+    if (tensor->shape.empty() || (isChannelsLast && sample.size() != (argument.isWhole ? 4 : 3)) ||
+        (isAnyOrder ? elementsOf(sample, 0) != column.elements : !fits(arranged(sample, source.arrangement), argument)))
+      return wrongShape(source, *tensor, argument);
+    ChannelsLast layout;
+    if (isChannelsLast)
+      layout = {argument.isWhole ? sample[0] : 1, sample.end()[-3] * sample.end()[-2], sample.back()};
     if (!column.shards.empty() && column.shards.front().tensor.type != tensor->type)
-      return Status::error(ErrorKind::badInput, "{}: holds {}, the shard before it {}", name, nameOf(tensor->type),
-                           nameOf(column.shards.front().tensor.type));
+      return Status::error(ErrorKind::badInput, "{}: holds {}, the shard before it {}", source.text,
+                           nameOf(tensor->type), nameOf(column.shards.front().tensor.type));
     int64_t samples = tensor->shape.front();
     if (samples > 0)
-      column.shards.push_back({column.count, std::move(*tensor), name});
+      column.shards.push_back({column.count, std::move(*tensor), source.text, layout});
     column.count += samples;
   }
   if (column.count == 0)

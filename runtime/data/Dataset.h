@@ -48,6 +48,7 @@ private:
     int64_t firstSample = 0;
     Tensor tensor;
     std::string name; ///< of the file, for messages
+    ChannelsLast layout;
   };
   /// Reads every element of an argument that is a place in a table: one pass over the set, before anything runs.
   Status checkIndices() const;
@@ -69,8 +70,8 @@ struct DataSpecs {
 /// Immutable once open: any thread may read, and processes forked later share its memory.
 class Dataset {
 public:
-  /// Opens one column per argument. Fails if one has no source, a source has no argument, element counts per sample
-  /// differ, columns differ in their number of samples, or an index is outside its table.
+  /// Opens one column per argument. Fails if one has no source, a source has no argument, a sample's
+  /// shape is another, columns differ in their number of samples, or an index is outside its table.
   static Result<Dataset> open(const std::vector<Argument> &arguments, const DataSpecs &specs);
   int64_t numSamples() const { return columns.empty() ? 0 : columns.front().numSamples(); }
   /// Names, shapes and types of the columns, how they are converted, and a hash of the first and last sample of each:

@@ -46,7 +46,9 @@ static void addData(CLI::Option_group &app, Flags &flags) {
   app.add_option(
          "--data", flags.data,
          "ARGUMENT=SOURCE: IDX(.gz), .npy, .npz[:NAME], .safetensors[:NAME], token files .u16/.u32 (:+1 for the "
-         "tokens that follow), shards separated by commas, or randn:1000x10, randint:10:1000; default: none")
+         "tokens that follow), shards separated by commas (a suffix at the end is of all of them), or randn:1000x10, "
+         "randint:10:1000; shapes must match, or end with :nhwc (channels last in the file) or :reshape (its elements "
+         "in their order); default: none")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--eval-data", flags.evalData, "ARGUMENT=SOURCE: evaluated after every epoch; default: none")

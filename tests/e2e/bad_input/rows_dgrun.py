@@ -124,6 +124,7 @@ def data_rows(folder):
         "short.u16": (bytes(4), ["2 tokens"]),
         "damaged.gz": (b"\x1f\x8b\x08" + bytes(20), ["damaged.gz"]),
     }
+    write(folder, "transposed.npy", floats(10, SAMPLES))
     rows = []
     for name, (content, says) in broken.items():
         write(folder, name, content)
@@ -138,6 +139,11 @@ def data_rows(folder):
         ("data without a name", MLP_DATA + ["--data", "garbage"], USAGE, ["'garbage'", "NAME=VALUE"]),
         ("random data of no shape", ["--data", "x=randn:axb"] + MLP_DATA[2:], USAGE, ["randn:axb", "randn:1000x10"]),
         ("more random data than memory", ["--data", "x=randn:100000000000x10"] + MLP_DATA[2:], RUN_FAILED, ["no memory", "4000000000000"]),
+        ("a suffix on the first of two files", ["--data", "x=a.npy:nhwc,x.npy"] + MLP_DATA[2:], USAGE, ["a.npy:nhwc", "'x.npy'", "whole list"]),
+        ("a suffix that another file cannot have", ["--data", "x=x.npy,a.u16:+1"] + MLP_DATA[2:], USAGE, ["':+1'", "'x.npy'"]),
+        ("an unknown suffix", ["--data", "x=x.npy:nchw"] + MLP_DATA[2:], USAGE, ["x.npy:nchw", ":nhwc", ":reshape"]),
+        ("channels last of no image", ["--data", "x=x.npy:nhwc"] + MLP_DATA[2:], BAD_FILE, ["32x10", ":nhwc", "height"]),
+        ("another shape of as many elements", ["--data", "x=transposed.npy"] + MLP_DATA[2:], BAD_FILE, ["10x32", "10", "'x'"]),
         ("integers below 0", ["--data", "x=randint:0:32"] + MLP_DATA[2:], USAGE, ["randint:0:32"]),
     ]:
         rows.append(Row(name, ["dgrun", "mlp.dgx"] + arguments, code, says))

@@ -57,8 +57,8 @@ TEST(Dataset, imagesAreScaledAndReshapedAndLabelsKept) {
 
 TEST(Dataset, shardsFollowEachOther) {
   TemporaryFolder folder;
-  std::string first = folder.write("a", idx({1, 4}, "\0\0\0\xff"s)),
-              second = folder.write("b", idx({2, 4}, "\xff\0\0\0\0\xff\0\0"s));
+  std::string first = folder.write("a", idx({1, 2, 2}, "\0\0\0\xff"s)),
+              second = folder.write("b", idx({2, 2, 2}, "\xff\0\0\0\0\xff\0\0"s));
   DataSpecs specs;
   specs.sources = {{"x", first + "," + second}, {"y", "randint:10:3"}};
   auto dataset = Dataset::open(arguments, specs);
@@ -66,6 +66,33 @@ TEST(Dataset, shardsFollowEachOther) {
   EXPECT_EQ(floatAt(*dataset, 0, 3), 1.0f);
   EXPECT_EQ(floatAt(*dataset, 1, 0), 1.0f);
   EXPECT_EQ(floatAt(*dataset, 2, 1), 1.0f);
+}
+
+// A suffix is of the whole list, or stands on each file; anything between would feed other data than were meant.
+TEST(Dataset, aSuffixIsOfTheWholeListOrOfEachFile) {
+  TemporaryFolder folder;
+  std::string first = folder.write("a.u16", "\0\0\1\0\2\0"s), second = folder.write("b.u16", "\3\0\4\0\5\0"s);
+  auto open = [&](const std::string &source) {
+    DataSpecs specs;
+    specs.sources = {{"y", source}};
+    return Dataset::open({{"y", plan::DType::i64, {2}}}, specs);
+  };
+  auto read = [&](const std::string &source) {
+    auto dataset = open(source);
+    EXPECT_TRUE(dataset) << dataset.status().message();
+    std::vector<int64_t> all(4);
+    for (int64_t sample = 0; dataset && sample < 2; ++sample)
+      EXPECT_TRUE(dataset->find("y")->copySample(sample, reinterpret_cast<std::byte *>(&all[size_t(2 * sample)])));
+    return all;
+  };
+  EXPECT_EQ(read(first + "," + second), (std::vector<int64_t>{0, 1, 3, 4}));
+  EXPECT_EQ(read(first + "," + second + ":+1"), (std::vector<int64_t>{1, 2, 4, 5}));
+  EXPECT_EQ(read(first + ":+1," + second + ":+1"), (std::vector<int64_t>{1, 2, 4, 5}));
+  expectError(open(first + ":+1," + second), ErrorKind::usage, {"a.u16:+1", "b.u16", "on each"});
+  expectError(open(first + ":+1," + second + "," + first + ":+1"), ErrorKind::usage, {"b.u16", "on each"});
+  std::string image = folder.write("image", idx({2, 2}, "abcd"));
+  expectError(open(image + "," + second + ":+1"), ErrorKind::usage, {"image", "':+1'"});
+  expectError(open(first + ":+2"), ErrorKind::usage, {"a.u16:+2", ":+1"});
 }
 
 TEST(Dataset, randomSourcesDependOnSeedAndNameOnly) {
@@ -97,8 +124,45 @@ TEST(Dataset, whatDoesNotMatchIsNamed) {
   expectError(open({{"x", "randn:5x4"}, {"y", "randint:0:5"}}), ErrorKind::usage, {"randint"});
   expectError(open({{"x", "randn:99999999999x99999999999x4"}, {"y", "randint:10:5"}}), ErrorKind::usage, {"x"});
   expectError(open({{"x", "/nonexistent"}, {"y", "randint:10:5"}}), ErrorKind::badInput, {"/nonexistent"});
-  expectError(open({{"x", folder.write("none", idx({0, 4}, ""))}, {"y", "randint:10:5"}}), ErrorKind::badInput,
+  expectError(open({{"x", folder.write("none", idx({0, 2, 2}, ""))}, {"y", "randint:10:5"}}), ErrorKind::badInput,
               {"no samples"});
+}
+
+// Equal numbers of elements are not equal shapes: channels last would be read as channels first.
+TEST(Dataset, shapesMustMatchOrAConversionIsAskedFor) {
+  TemporaryFolder folder;
+  auto open = [&](const std::string &source, std::vector<int64_t> shape, bool isWhole = false) {
+    DataSpecs specs;
+    specs.sources = {{"x", source}};
+    return Dataset::open({{"x", plan::DType::u8, std::move(shape), 0, isWhole}}, specs);
+  };
+  auto read = [&](const std::string &source, const std::vector<int64_t> &shape, bool isWhole = false) {
+    auto dataset = open(source, shape, isWhole);
+    EXPECT_TRUE(dataset) << dataset.status().message();
+    std::string row(12, '?');
+    EXPECT_TRUE(dataset && dataset->find("x")->copySample(0, reinterpret_cast<std::byte *>(row.data())));
+    return row;
+  };
+  std::string hwc = folder.write("hwc", idx({1, 2, 2, 3}, "rgbRGBxyzXYZ")),
+              grey = folder.write("grey", idx({1, 3, 4}, "abcdefghijkl"));
+  expectError(open(hwc, {3, 2, 2}), ErrorKind::badInput, {"1x2x2x3", "3x2x2", "'x'", ":nhwc"});
+  EXPECT_EQ(read(hwc + ":nhwc", {3, 2, 2}), "rRxXgGyYbBzZ");
+  EXPECT_EQ(read(hwc + ":nhwc", {1, 3, 2, 2}, true), "rRxXgGyYbBzZ");
+  EXPECT_EQ(read(hwc + "," + hwc + ":nhwc", {3, 2, 2}), "rRxXgGyYbBzZ");
+  EXPECT_EQ(read(hwc, {2, 2, 3}), "rgbRGBxyzXYZ");
+  expectError(open(hwc + ":nhwc", {2, 2, 3}), ErrorKind::badInput, {"1x2x2x3", "3x2x2", "2x2x3"});
+  expectError(open(grey + ":nhwc", {3, 4}), ErrorKind::badInput, {"1x3x4", "height"});
+  // Ones do not order anything, and neither does an argument that is a plain list.
+  EXPECT_EQ(read(grey, {1, 3, 4}), "abcdefghijkl");
+  EXPECT_EQ(read(grey, {3, 4, 1}), "abcdefghijkl");
+  EXPECT_EQ(read(grey, {12}), "abcdefghijkl");
+  // A list does not say how it was made.
+  std::string flat = folder.write("flat", idx({1, 12}, "abcdefghijkl"));
+  expectError(open(flat, {3, 4}), ErrorKind::badInput, {"1x12", "3x4", ":reshape"});
+  expectError(open(grey, {4, 3}), ErrorKind::badInput, {"1x3x4", "4x3", ":reshape"});
+  EXPECT_EQ(read(flat + ":reshape", {3, 4}), "abcdefghijkl");
+  EXPECT_EQ(read(flat + ":reshape", {1, 3, 4}, true), "abcdefghijkl");
+  expectError(open(flat + ":reshape", {3, 5}), ErrorKind::badInput, {"1x12", "3x5"});
 }
 
 // An element that kernels use as a place in a table is refused, with its file and place, before anything runs.
