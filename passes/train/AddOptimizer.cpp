@@ -7,6 +7,7 @@
 #include "ir/ops/training/OptimizerOps.h"
 #include "passes/Passes.h"
 #include "passes/train/LossScale.h"
+#include "passes/train/NamePattern.h"
 #include "passes/train/OptimizerSpec.h"
 
 using namespace mlir;
@@ -38,11 +39,24 @@ struct AddOptimizerPass : impl::AddOptimizerBase<AddOptimizerPass> {
       graph.emitError(spec.status().message());
       return signalPassFailure();
     }
-    if (failed(addUpdates(graph, *spec)))
+    if (failed(checkGroups(graph, *spec, text)) || failed(addUpdates(graph, *spec)))
       signalPassFailure();
   }
 
 private:
+  /// A group that names nothing is a mistake of the user: what it was to change would be as before.
+  static LogicalResult checkGroups(GraphOp graph, const OptimizerSpec &spec, StringRef text) {
+    for (const OptimizerSpec::Group &group : spec.groups) {
+      auto parameters = graph.getBody().front().getOps<ParameterOp>();
+      if (llvm::none_of(parameters, [&](ParameterOp parameter) {
+            return !parameter.getState() && matchesPattern(parameter.getParam(), group.pattern);
+          }))
+        return graph.emitError() << "optimizer '" << text << "': has no parameter that '" << group.pattern
+                                 << "' names, expected a pattern such as '*.bias' that matches parameters";
+    }
+    return success();
+  }
+
   struct Gradient {
     ParameterOp parameter;
     Value value;

@@ -179,6 +179,7 @@ def flags_of(mlp, gpt):
         "forbidden axis that is none": (small + ["--ranks", "2", "--forbid", "rows"], USAGE, ["--forbid", "rows", "tensor"]),
         "memory against a forbidden axis": (["mlp:512-512-512-512", "--batch", "8", "--ranks", "4", "--memory", "6MiB", "--forbid", "tensor", "--forbid", "pipe", "--zero", "0"], USAGE,
                                             ["--memory 6291456 with --forbid tensor, --forbid pipe", "bytes a rank", "more"]),
+        "decay of no parameter": (small + ["--optimizer", "sgd:lr=0.1;nothing.*:weight_decay=0"], BAD_FILE, ["'nothing.*'", "parameter"]),
         "negative seconds": (small + ["--ranks", "2", "--plan-seconds", "-1"], USAGE, ["--plan-seconds", "-1"]),
     })
     for text in ["0", "-1", "x", "1.5", "99999999999999999999", "2147483648"]:

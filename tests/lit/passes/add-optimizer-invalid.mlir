@@ -8,7 +8,9 @@
 // RUN: not dg-opt %s --dg-add-optimizer=optimizer=sgd:nesterov=1 2>&1 | FileCheck %s --check-prefix=NESTEROV
 // RUN: not dg-opt %s "--dg-add-optimizer=optimizer=sgd:lr=1;w" 2>&1 | FileCheck %s --check-prefix=GROUP
 // RUN: not dg-opt %s "--dg-add-optimizer=optimizer=sgd:lr=1;w:momentum=2" 2>&1 | FileCheck %s --check-prefix=GROUPKEY
+// RUN: not dg-opt %s "--dg-add-optimizer=optimizer=sgd:lr=1;w:lr=2;*.bias:weight_decay=0" 2>&1 | FileCheck %s --check-prefix=NOBODY
 
+// NOBODY: error: optimizer 'sgd:lr=1;w:lr=2;*.bias:weight_decay=0': has no parameter that '*.bias' names, expected a pattern such as '*.bias' that matches parameters
 // GROUP: error: optimizer 'sgd:lr=1;w': found 'w' after ';', expected PATTERN:weight_decay=NUMBER or PATTERN:lr=NUMBER, as *.bias:weight_decay=0
 // GROUPKEY: error: optimizer 'sgd:lr=1;w:momentum=2': a group of parameters has no 'momentum', expected one of lr, weight_decay
 // NAME: error: optimizer 'lbfgs:lr=1': there is no 'lbfgs', expected sgd, adam, adamw, adagrad, rmsprop, lamb or lion
