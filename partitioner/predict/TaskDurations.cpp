@@ -87,10 +87,14 @@ double TaskDurations::bytesOf(const Task &task) const {
   return task.kind == TaskKind::zero ? bytes : 2 * bytes;
 }
 
+/// Factors of 16 bits are multiplied as such, whatever the type of their sum.
 plan::DType TaskDurations::typeOf(const Task &task) const {
-  if (!task.writes.empty())
-    return plan.values[task.writes.front()].dtype;
-  return task.buffers.empty() ? plan::DType::f32 : plan.values[task.buffers.back()].dtype;
+  plan::DType type = plan::DType::f32;
+  for (const std::vector<plan::ValueId> *values : {&task.reads, &task.writes})
+    for (plan::ValueId value : *values)
+      if (plan::DType own = plan.values[value].dtype; own == plan::DType::bf16 || own == plan::DType::f16)
+        type = own;
+  return type;
 }
 
 Result<TaskDurations::Cost> TaskDurations::loopCost(const Task &task, size_t depth) {

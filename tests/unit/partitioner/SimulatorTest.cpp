@@ -117,6 +117,24 @@ Plan makePipeline(const std::string &name, uint32_t p, uint32_t m, double tf, do
 } // namespace
 
 // Kernels of one stage add up; nothing is idle; the peaks are the arenas.
+TEST(Simulator, FactorsOf16BitsAreMultipliedAtTheirRate) {
+  CostModel costs(
+      Cluster{"test", 1, 1, {"d", {{DType::f32, 1e6}, {DType::bf16, 4e6}}, 1 << 20, 1e12, 1, 0}, {1e6, 0}, {1e6, 0}});
+  for (auto [type, us] : {std::pair(DType::f32, 100.0), std::pair(DType::bf16, 25.0)}) {
+    PlanBuilder builder(1);
+    ChunkId chunk = builder.chunk(0, Phase::update);
+    ValueId factor = builder.value(0, 8), sum = builder.value(0, 8);
+    builder.plan.values[factor].dtype = type;
+    Task &product = builder.plan.tasks[builder.kernel(chunk, 100)];
+    product.reads = {factor};
+    product.writes = {sum};
+    builder.plan.programs[0].actions[0] = {{chunk, 0}};
+    Result<Predicted> predicted = simulate(builder.plan, costs);
+    ASSERT_TRUE(predicted) << predicted.status().message();
+    EXPECT_DOUBLE_EQ(predicted->stepUs, us);
+  }
+}
+
 TEST(SimulatorTest, ChainAddsUp) {
   PlanBuilder b(1);
   ChunkId chunk = b.chunk(0, Phase::forward);
