@@ -73,7 +73,7 @@ struct Request {
   std::vector<std::string> pins;      ///< "fc1*=stage:0"; see passes/partition/Pins.h
   std::vector<std::string> forbidden; ///< axes that the plan must not use
   double planSeconds = 0;             ///< of the search; 0: no limit
-  partitioner::Recompute recompute = partitioner::Recompute::automatic; ///< of a simulation
+  partitioner::Recompute recompute = partitioner::Recompute::automatic; ///< automatic: where it must
 };
 
 /// One file of the package.

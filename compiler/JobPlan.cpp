@@ -184,6 +184,7 @@ Result<JobPlan> searchJob(mlir::ModuleOp module, const Request &given, const Ste
     pipeline.found = &found;
     pipeline.planning.memoryBytes =
         double(request.memoryBytes > 0 ? request.memoryBytes : planned->cluster.device.memoryBytes);
+    pipeline.planning.recompute = given.recompute;
     if (given.mesh.empty())
       pipeline.planning.leastCutShare = 0;
     Result<JobPlan> job = split(module, chosen, source, pipeline);

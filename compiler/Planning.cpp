@@ -31,6 +31,8 @@ void describeStep(const Request &request, const std::string &optimizer, bool isT
   pipeline.storesScores = cluster.device.storesScores;
   pipeline.planning.cluster = cluster;
   pipeline.planning.pins = request.pins;
+  if (request.recompute == Recompute::full) // where a stage does not fit by hand, it is known from its arena
+    pipeline.planning.recompute = Recompute::full;
   if (request.simulate != Form::none)
     return; // a simulation counts every float with the bytes of its precision; a job has the casts that it will run
   if (request.precision) {
@@ -57,15 +59,6 @@ Result<partitioner::Cluster> chooseCluster(const Request &request, int64_t numRa
 
 namespace {
 
-/// Plans that only the simulator understands are asked for with --simulate; a job must be compiled.
-Status checkCompilable(const Request &request) {
-  if (request.simulate == Form::none && request.recompute != Recompute::automatic)
-    return Status::error(ErrorKind::usage,
-                         "--recompute can be simulated, but no job can be compiled for it in this version: give "
-                         "--simulate too, or leave it out");
-  return Status::ok();
-}
-
 /// "1f1b" or "interleaved:3"; "interleaved" alone leaves the number of chunks to the search.
 Status readSchedule(const std::string &text, SearchOptions &search) {
   Result<partitioner::ScheduleForm> form = partitioner::parseSchedule(text);
@@ -78,7 +71,6 @@ Status readSchedule(const std::string &text, SearchOptions &search) {
 
 Result<SearchOptions> readOptions(const Request &request, const plan::Mesh &mesh, const partitioner::Cluster &cluster,
                                   bool isTraining) {
-  DG_RETURN_IF_ERROR(checkCompilable(request));
   SearchOptions search;
   const bool isJob = request.simulate == Form::none, hasMesh = !request.mesh.empty();
   search.numRanks = uint32_t(hasMesh ? mesh.numRanks() : request.ranks > 0 ? request.ranks : cluster.numDevices());
@@ -101,7 +93,7 @@ Result<SearchOptions> readOptions(const Request &request, const plan::Mesh &mesh
     search.zero = {*request.zero};
   else if (isTraining && !hasMesh)
     search.zero = {0, 1, 2, 3};
-  search.recompute = isJob ? Recompute::none : request.recompute;
+  search.recompute = request.recompute;
   // A device with a 16-bit rate trains with it; a job is compiled for f32 unless the user says otherwise.
   const bool prefersHalf = !isJob && cluster.device.flopsPerSecond.count(plan::DType::bf16);
   search.precision = request.precision.value_or(prefersHalf ? plan::DType::bf16 : plan::DType::f32);

@@ -286,8 +286,9 @@ def Rematerialize : Pass<"dg-rematerialize", "mlir::ModuleOp"> {
     %i = dg.mul %h, %p {place = #dg.place<phase = backward>}    %again = dg.matmul %x, %w {place = #dg.place<label = "p", phase = backward>}
                                                                 %i = dg.mul %h, %again {place = #dg.place<phase = backward>}
     ```
+    Ops with `dg.recompute`, which --dg-plan-graph writes, run again in any case; collectives and what leaves the graph never do.
   }];
-  let options = [ListOption<"saved", "saved", "int64_t", "Bytes by which the peak of each part of the model shall fall; none: nothing is done">,
+  let options = [ListOption<"saved", "saved", "int64_t", "Bytes by which the peak of each part of the model shall fall; none: only what was decided runs again">,
                  Option<"flopsPerByte", "flops-per-byte", "double", "10.0", "Operations in the time of moving a byte, where an op is compared with another">];
 }
 

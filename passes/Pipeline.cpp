@@ -109,7 +109,7 @@ void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options)
   manager.addPass(createSplitShards(shards));
   // With the types of one rank, so that bytes are its own, and collectives in sight, which do not run twice; before
   // chunks are cut, so that what is made again is not handed over.
-  if (!options.savedBytes.empty()) {
+  if (!options.savedBytes.empty() || options.planning.recompute != partitioner::Recompute::none) {
     RematerializeOptions again;
     again.saved = options.savedBytes;
     again.flopsPerByte = options.flopsPerByte;

@@ -386,7 +386,8 @@ std::optional<SearchedPlan> searchParts(const Model &model, const CostModel &cos
     parts.pipe *= parts.chunksPerRank;
     parts.schedule = &defaultSchedule();
     parts.chunksPerRank = 1;
-    StageOptions own{std::numeric_limits<double>::infinity(), Recompute::none, stages.leastCutShare};
+    StageOptions own = stages;
+    own.memoryBytes = std::numeric_limits<double>::infinity();
     return searchConfiguration(model, CostModel(cluster), shardings, parts, own);
   }
   std::optional<SearchedPlan> best = searchConfiguration(model, costs, shardings, configuration, stages);

@@ -7,7 +7,7 @@ using namespace mlir;
 
 namespace dg::passes {
 
-static constexpr llvm::StringLiteral meshName = "dg.mesh", cutName = "dg.cut";
+static constexpr llvm::StringLiteral meshName = "dg.mesh", cutName = "dg.cut", recomputeName = "dg.recompute";
 
 static std::optional<int64_t> find(DictionaryAttr dictionary, StringRef name) {
   auto found = dictionary ? dictionary.getAs<IntegerAttr>(name) : IntegerAttr();
@@ -51,5 +51,9 @@ std::optional<Cut> takeCut(Operation *op) {
     return Cut{Cut::Of::operand, *operand, dim};
   return Cut{};
 }
+
+void setRecomputed(Operation *op) { op->setAttr(recomputeName, UnitAttr::get(op->getContext())); }
+
+bool takeRecomputed(Operation *op) { return bool(op->removeAttr(recomputeName)); }
 
 } // namespace dg::passes

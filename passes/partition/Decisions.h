@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has been decided about a module, as attributes: the mesh of the module and the cut of an op. The only file that
-// knows how they are written; stages and shardings are in the place of an op (ir/dialect).
+// What has been decided about a module, as attributes: the mesh of the module, the cut of an op, and whether it runs
+// again in the backward pass. The only file that knows how they are written; stages and shardings are in the place of
+// an op (ir/dialect).
 #pragma once
 
 #include "runtime/plan/Plan.h"
@@ -27,5 +28,10 @@ struct Cut {
 void setCut(mlir::Operation *op, const Cut &cut);
 /// Removes the attribute and returns what it said; nothing where the op has none.
 std::optional<Cut> takeCut(mlir::Operation *op);
+
+/// Writes `dg.recompute`: what the forward op makes is not kept for the backward pass, but made again there.
+void setRecomputed(mlir::Operation *op);
+/// Removes the attribute; whether the op had it.
+bool takeRecomputed(mlir::Operation *op);
 
 } // namespace dg::passes

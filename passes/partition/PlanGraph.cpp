@@ -98,11 +98,23 @@ private:
       if (how.tensor > 1)
         for (auto [op, own, choice] : llvm::zip_equal(ops, model.ops, partitioner::choicesByOp(*best)))
           setCut(op, cutOf(own, choice));
+      markRecomputed(ops, model, *best, stages);
       if (found && numParts == how.pipe)
         *found = {partitioner::inOrderOf(model, *best), std::move(*best)};
     }
     placeStages(graphs, ops, stages, numParts);
     return success();
+  }
+
+  /// Of a stage that recomputes, what ends a segment is kept: from there the next segment is made again.
+  static void markRecomputed(ArrayRef<Operation *> ops, const Model &model, const SearchedPlan &best,
+                             ArrayRef<uint32_t> stages) {
+    const std::vector<uint32_t> bounds = partitioner::findSegments(partitioner::inOrderOf(model, best));
+    for (uint32_t position = 0; position < ops.size(); ++position) {
+      const uint32_t op = best.order.empty() ? position : best.order[position];
+      if (best.stages.isRecomputed[stages[op]] && !std::binary_search(bounds.begin(), bounds.end(), position + 1))
+        setRecomputed(ops[op]);
+    }
   }
 
   FailureOr<SearchedPlan> search(GraphOp graph, Model &model, const Configuration &how, uint32_t numParts) const {
@@ -127,7 +139,7 @@ private:
     if (std::optional<Model> pinned = partitioner::applyPins(model, pins))
       model = std::move(*pinned);
     partitioner::CostModel costs(request.cluster ? *request.cluster : partitioner::hostCluster(how.numRanks()));
-    partitioner::StageOptions options{request.memoryBytes, partitioner::Recompute::none, request.leastCutShare};
+    partitioner::StageOptions options{request.memoryBytes, request.recompute, request.leastCutShare};
     std::optional<SearchedPlan> best = partitioner::searchParts(model, costs, how, options);
     if (!best) { // estimates of memory may miss; what a plan needs is known when it is made
       options.memoryBytes = std::numeric_limits<double>::infinity();

@@ -24,7 +24,8 @@ struct PlanRequest {
   std::optional<partitioner::Cluster> cluster;                  ///< none: hosts like those of the preset "cpu"
   double memoryBytes = std::numeric_limits<double>::infinity(); ///< of a rank
   double leastCutShare = partitioner::cutShareByHand; ///< see SearchOptions; 0 where a search chose the tensor axis
-  std::vector<std::string> pins;                      ///< see Pins.h
+  partitioner::Recompute recompute = partitioner::Recompute::none; ///< automatic: by stage, where `memoryBytes` bind
+  std::vector<std::string> pins;                                   ///< see Pins.h
 };
 
 /// What was decided, for reports.

@@ -4,11 +4,14 @@
 // before its first reader there; which ops are worth it is chosen by RecomputeChoice.
 #include "ir/ops/structure/CommunicationOps.h"
 #include "passes/Passes.h"
+#include "passes/partition/Decisions.h"
 #include "passes/split/RecomputeChoice.h"
 #include "passes/split/ValueMemory.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include <map>
 
 using namespace mlir;
 
@@ -19,6 +22,16 @@ namespace dg::passes {
 namespace {
 
 using namespace ir;
+
+/// Whether a forward op may run again. Whoever sums values up over micro-batches, or hands them out, reads them as they
+/// were made.
+bool canRepeat(Operation *op) {
+  return isMemoryEffectFree(op) && isa<CostOp>(op) &&
+         !isa<AllReduceOp, AllGatherOp, ReduceScatterOp, SliceShardOp>(op) &&
+         llvm::none_of(op->getUsers(), [](Operation *user) {
+           return isa<ReturnOp>(user) || getPlace(user).getPhase() == Phase::update;
+         });
+}
 
 /// The forward pass of one stage and what follows it.
 class StageStep {
@@ -65,12 +78,7 @@ private:
       OpCost cost = costed.getCost();
       made.cost = std::max(cost.flops / flopsPerByte, cost.bytes);
     }
-    // Whoever sums values up over micro-batches, or hands them out, reads them as they were made.
-    made.canRepeat = isForward && isMemoryEffectFree(op) && isa<CostOp>(op) &&
-                     !isa<AllReduceOp, AllGatherOp, ReduceScatterOp, SliceShardOp>(op) &&
-                     llvm::none_of(op->getUsers(), [](Operation *user) {
-                       return isa<ReturnOp>(user) || getPlace(user).getPhase() == Phase::update;
-                     });
+    made.canRepeat = isForward && canRepeat(op);
     step.ops.push_back(std::move(made));
     ops.push_back(op);
   }
@@ -141,6 +149,12 @@ struct RematerializePass : impl::RematerializeBase<RematerializePass> {
     auto train = getOperation().lookupSymbol<GraphOp>("train");
     if (!train)
       return;
+    std::map<int64_t, llvm::DenseSet<Operation *>> decided; // by stage
+    for (Operation &op : train.getBody().front())
+      if (takeRecomputed(&op) && canRepeat(&op))
+        decided[getPlace(&op).getStage()].insert(&op);
+    for (auto &[stage, ops] : decided)
+      Repeater(ops, stage).run(train);
     for (auto [stage, bytes] : llvm::enumerate(saved))
       if (bytes > 0)
         Repeater(StageStep(train, int64_t(stage), flopsPerByte).choose(double(bytes)), int64_t(stage)).run(train);

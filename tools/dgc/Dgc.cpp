@@ -204,7 +204,7 @@ int main(int argc, char **argv) {
       ->excludes(emit);
   addChoice(print, "--recompute", request.recompute,
             Words<Recompute>{{"none", Recompute::none}, {"full", Recompute::full}},
-            "of a simulation: none or full (default: where a stage does not fit otherwise)");
+            "run the forward pass again in the backward pass: none or full (default: where a stage does not fit otherwise)");
   if (auto code = dg::tools::parseCommandLine(app, argc, argv, "dgc: error: "))
     return *code;
   dg::tools::endWithBadInputWhereNoOpCanBeBuilt();

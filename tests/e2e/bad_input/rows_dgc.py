@@ -154,7 +154,6 @@ def flags_of(mlp, gpt):
         "cluster of no nodes": (small + ["--cluster", "a100x8:nodes=0"], USAGE, ["nodes", "'0'"]),
         "a search that does not fit": (small + ["--ranks", "2", "--memory", "64"], USAGE, ["no plan for 2 ranks", "more"]),
         "zero out of range": (small + ["--mesh", "data=2", "--zero", "4"], USAGE, ["--zero", "3"]),
-        "recomputation in a job": (small + ["--ranks", "2", "--recompute", "full"], USAGE, ["--recompute", "--simulate"]),
         "unknown precision of a job": (small + ["--precision", "bf8"], USAGE, ["--precision bf8", "bf16"]),
         "precision override that matches nothing": (small + ["--precision-override", "nothing*=f32"], BAD_FILE, ["nothing*=f32", "expected the name of an op"]),
         "precision override without a type": (small + ["--precision-override", "fc1"], BAD_FILE, ["'fc1'", "PATTERN=f32"]),

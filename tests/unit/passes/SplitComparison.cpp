@@ -152,6 +152,8 @@ std::pair<OwningOpRef<ModuleOp>, std::string> splitModel(ModuleOp model, const T
   options.precision = split.precision;
   options.reducesWide = split.reducesWide;
   options.lossScale = split.lossScale;
+  if (split.isRecomputed)
+    options.planning.recompute = partitioner::Recompute::full;
   if (split.savedBytes > 0)
     options.savedBytes.assign(size_t(mesh->sizeOf("pipe") * split.chunksPerStage), split.savedBytes);
   OwningOpRef<ModuleOp> module = model.clone();

@@ -160,6 +160,14 @@ TEST(SplitEquivalence, ValuesComputedAgain) {
   }
 }
 
+TEST(SplitEquivalence, ForwardPassOfEveryStageRunsAgain) {
+  expectEqualOnMeshes(gptCase(4), allMeshes(), {1, 2}, {.isRecomputed = true});
+  expectEqualOnMeshes(lenetCase(2), {"", "data=2", "pipe=2"}, {1, 2}, {.isRecomputed = true});
+  expectEqualToOneRank(resnetCase(2), {"data=2", "pipe=2"}, {1}, {.isRecomputed = true});
+  expectEqualOnMeshes(gptCase(4), {"data=2,pipe=2"}, {2},
+                      {.zero = 3, .chunksPerStage = 2, .splitsBackward = true, .isRecomputed = true});
+}
+
 TEST(SplitEquivalence, Inference) {
   // The last product is a sum over tensor that no bias follows: it must not wait for the end of the step.
   constexpr const char *text = R"(
