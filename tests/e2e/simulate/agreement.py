@@ -31,7 +31,7 @@ def main(dgc, source, goal="1"):
                 plan = [os.path.join(source, "examples", name + ".mlir"), "--batch", str(batch), "--mesh", mesh, "--schedule", schedule]
                 plan += ["--microbatches", "4" if "pipe" in mesh else "1", "--precision", "f32", "--recompute", "none", "--zero", "0"]
                 simulated, why = step_us(dgc, *plan, "--simulate=json")
-                compiled, whyNot = step_us(dgc, *[flag for flag in plan if flag not in ("--recompute", "none")], "--emit", "plan")
+                compiled, whyNot = step_us(dgc, *plan, "--emit", "plan")
                 if simulated is None or compiled is None:
                     print(f"{name:10}{mesh:18}{schedule:13}{why or 'simulated'} / {whyNot or 'compiled'}")
                     continue
