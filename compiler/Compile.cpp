@@ -19,6 +19,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 
+#include <chrono>
+
 namespace dg::compiler {
 
 namespace {
@@ -222,9 +224,56 @@ Result<std::string> emit(const Request &request, JobPlan &job) {
   return text;
 }
 
+/// Notes what each part of a compilation took.
+class PhaseWatch {
+public:
+  explicit PhaseWatch(std::vector<Phase> &phases) : phases(phases) {}
+  /// What was done since the last call.
+  void note(std::string name) {
+    auto now = std::chrono::steady_clock::now();
+    phases.push_back({std::move(name), std::chrono::duration<double>(now - last).count()});
+    last = now;
+  }
+
+private:
+  std::vector<Phase> &phases;
+  std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
+};
+
+/// The shared object of each program and target.
+Result<std::vector<PackageFile>> generateCode(const Request &request, JobPlan &job, PhaseWatch &watch,
+                                              Messages &messages) {
+  std::vector<PackageFile> files;
+  codegen::CodeTimes times;
+  std::optional<codegen::ObjectCache> cache;
+  if (!request.cache.empty()) {
+    Result<codegen::ObjectCache> opened = codegen::ObjectCache::open(request.cache);
+    if (opened)
+      cache = std::move(*opened);
+    else
+      messages.add(Message::Kind::note, "nothing is cached: " + opened.status().message());
+  }
+  for (auto &[program, target, kernels] : job.kernels->objects()) {
+    auto progress = [&](size_t done, size_t all) {
+      messages.add(Message::Kind::progress, fmt::format("{} of {} kernels of {}", done, all, program));
+    };
+    mlir::FailureOr<std::string> object = kernels.emitObject({cache ? &*cache : nullptr, progress, &times});
+    if (failed(object))
+      return Status::error(ErrorKind::runFailed, "code of program {} cannot be generated", program);
+    files.push_back({program + "." + target.cpu + ".so", std::move(*object)});
+  }
+  if (cache && times.cached < times.kernels)
+    cache->prune();
+  watch.note(fmt::format("machine code of {} kernels, {} from the cache (seconds of processors: {:.2f} lowering, "
+                         "{:.2f} optimising, {:.2f} generating)",
+                         times.kernels, times.cached, times.lowering, times.optimizing, times.generating));
+  return files;
+}
+
 /// Objects, plan, initial values and what dgviz shows of them.
 Result<std::vector<PackageFile>> pack(const Request &request, std::string modelBytes, const Weights &weights,
-                                      llvm::ArrayRef<codegen::Target> targets, JobPlan &job) {
+                                      llvm::ArrayRef<codegen::Target> targets, JobPlan &job,
+                                      std::vector<PackageFile> objects) {
   std::vector<PackageFile> files = {{"plan.json", plan::toJson(job.plan)},
                                     {"model.mlirbc", std::move(modelBytes)},
                                     {"cluster.json", partitioner::toJson(job.cluster)}};
@@ -232,12 +281,7 @@ Result<std::vector<PackageFile>> pack(const Request &request, std::string modelB
     files.push_back({"explain.json", explanationOf(*job.planned, Form::json)});
   if (request.savePhases)
     files.push_back({"phases.json", job.phases.toJson()});
-  for (auto &[program, target, kernels] : job.kernels->objects()) {
-    mlir::FailureOr<std::string> object = kernels.emitObject();
-    if (failed(object))
-      return Status::error(ErrorKind::runFailed, "code of program {} cannot be generated", program);
-    files.push_back({program + "." + target.cpu + ".so", std::move(*object)});
-  }
+  llvm::move(objects, std::back_inserter(files));
   for (const codegen::Target &target : targets)
     files.push_back({"target." + target.cpu + ".txt", llvm::join(target.requiredFeatures(), ",")});
   Result<std::string> initial = weights.pack(job.literals);
@@ -249,6 +293,8 @@ Result<std::vector<PackageFile>> pack(const Request &request, std::string modelB
 }
 
 Result<Output> run(const Request &request, Messages &messages) {
+  Output output;
+  PhaseWatch watch(output.phases);
   Result<plan::Mesh> mesh = passes::parseMesh(request.mesh);
   if (!mesh)
     return mesh.status();
@@ -276,34 +322,43 @@ Result<Output> run(const Request &request, Messages &messages) {
   if (!step)
     return step.status();
   step->targets = *targets;
+  watch.note("reading the model");
 
-  Output output;
   if (request.simulate != Form::none) {
     Result<PlannedStep> planned = planStep(module, request, step->optimizer, step->isTraining);
     if (!planned)
       return planned.status();
     output.text = simulationOf(*planned, request.simulate) + explanationOf(*planned, request.explain);
+    watch.note("planning");
     return output;
   }
   Result<JobPlan> job = planJob(module, withFixedBatch(module, *step, request), *step, messages);
   if (!job)
     return job.status();
+  watch.note("passes, plan and kernels as loops");
   if (request.emit == Emit::nothing) {
     output.text = explanationOf(*job->planned, request.explain);
     return output;
   }
   if (request.emit != Emit::dg)
     DG_RETURN_IF_ERROR(completePlan(*job));
+  watch.note("predicting and proving the plan");
   if (request.emit != Emit::package) {
     Result<std::string> text = emit(request, *job);
     if (!text)
       return text.status();
     output.text = std::move(*text);
+    watch.note("printing");
     return output;
   }
-  Result<std::vector<PackageFile>> files = pack(request, std::move(modelBytes), source->weights, *targets, *job);
+  Result<std::vector<PackageFile>> objects = generateCode(request, *job, watch, messages);
+  if (!objects)
+    return objects.status();
+  Result<std::vector<PackageFile>> files =
+      pack(request, std::move(modelBytes), source->weights, *targets, *job, std::move(*objects));
   if (!files)
     return files.status();
+  watch.note("packing");
   output.package = std::move(*files);
   if (job->planned)
     output.text = explanationOf(*job->planned, request.explain);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiler as one function: a request in, a package or a report out. Nothing is written to a file, to stdout or to
-// stderr, and nothing outlives a call: what dgc, Python and a search over many compilations share.
+// The compiler as one function: a request in, a package or a report out. Nothing is written to stdout or stderr, or to
+// a file but those of the cache, and nothing else outlives a call: what dgc, Python and a search over many compilations
+// share.
 #pragma once
 
 #include "compiler/Messages.h"
@@ -45,6 +46,7 @@ struct Request {
   Form simulate = Form::none; ///< a prediction; with Emit::nothing only
   Form explain = Form::none;  ///< why the plan is as it is; with Emit::nothing or Emit::package
   bool savePhases = false;    ///< the graph after each pass goes into the package, as phases.json
+  std::string cache;          ///< folder of machine code of other compilations; "": none
 
   Purpose purpose = Purpose::automatic;
   std::string loss; ///< "": the model has one
@@ -81,10 +83,17 @@ struct PackageFile {
   std::string name, bytes;
 };
 
+/// A part of a compilation and the seconds that it took.
+struct Phase {
+  std::string name;
+  double seconds = 0;
+};
+
 struct Output {
   std::vector<PackageFile> package; ///< of Emit::package: what package::writePackage takes
   std::string text;                 ///< of any other Emit; then the reports that were asked for
   std::vector<Message> messages;    ///< notes and warnings
+  std::vector<Phase> phases;        ///< where the time went
 };
 
 /// Compiles. A failure's message holds all that was said of it, diagnostics included; its kind is usage for a request

@@ -4,9 +4,11 @@
 namespace dg::compiler {
 
 void Messages::add(Message::Kind kind, std::string text) {
-  said.push_back({kind, std::move(text)});
+  Message message = {kind, std::move(text)};
   if (sink)
-    sink(said.back());
+    sink(message);
+  if (kind != Message::Kind::progress)
+    said.push_back(std::move(message));
 }
 
 Status Messages::fail(std::string diagnostic) {

@@ -16,6 +16,7 @@ struct Message {
     error,      ///< about the request; without a place
     note,       ///< likewise
     diagnostic, ///< complete: place, severity, text and perhaps the line of the model
+    progress,   ///< how far it is, now and then: "120 of 266 kernels"; the sink gets it, and nobody keeps it
   };
   Kind kind = Kind::error;
   std::string text; ///< one or more lines, without the last line's end

@@ -38,6 +38,7 @@ group=
 summary=() skips=()
 passed=0 failed=0 skipped=0
 cores=$(nproc)
+export DG_CACHE=$PWD/build/kernel-cache # tests that compile the same kernels share them
 
 stop_group() {
   [[ -n $group ]] || return 0

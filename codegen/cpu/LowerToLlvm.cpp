@@ -93,28 +93,39 @@ struct LowerKernelsPass : PassWrapper<LowerKernelsPass, OperationPass<ModuleOp>>
 };
 } // namespace
 
-/// The entry point of the kernel ABI around a body; the body takes its buffers, lr, step, seed and tile.
-static void addEntryPoint(LLVM::LLVMFuncOp body) {
-  MLIRContext *context = body.getContext();
-  OpBuilder builder(context);
-  Location loc = body.getLoc();
-  std::string symbol = body.getSymName().str();
-  // Kernels that call this one call its body, which takes their buffers as they are.
-  StringAttr bodyName = builder.getStringAttr(symbol + ".body");
-  if (failed(SymbolTable::replaceAllSymbolUses(body, bodyName, body->getParentOp())))
-    llvm::report_fatal_error("a kernel's calls cannot be renamed");
-  body.setSymNameAttr(bodyName);
+static constexpr llvm::StringLiteral bodySuffix = ".body";
+
+/// Makes every function a body. Kernels that call another call its body, which takes their buffers as they are.
+static void nameBodies(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>()) {
+    function.setSymName((function.getSymName() + bodySuffix).str());
+    function.walk([](func::CallOp call) { call.setCallee((call.getCallee() + bodySuffix).str()); });
+  }
+}
+
+/// Arguments of a body that `addEntryPoint` adds to its buffers: lr, step, seed and tile.
+static unsigned numBuffersOf(LLVM::LLVMFuncOp body) { return body.getNumArguments() - 4; }
+
+/// Says what LLVM may assume of a body.
+static void describeBody(LLVM::LLVMFuncOp body) {
+  OpBuilder builder(body.getContext());
   body.setLinkage(LLVM::Linkage::Internal);
   body.setDsoLocal(true);
-  unsigned numBuffers = body.getNumArguments() - 4;
-  for (unsigned i = 0; i < numBuffers; ++i) {
+  for (unsigned i = 0; i < numBuffersOf(body); ++i) {
     body.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
     body.setArgAttr(i, LLVM::LLVMDialect::getNoCaptureAttrName(), builder.getUnitAttr());
     body.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), builder.getI64IntegerAttr(DG_BUFFER_ALIGNMENT));
   }
   // Inlined into the entry point the pointers would lose their noalias.
   body.setPassthroughAttr(builder.getArrayAttr({builder.getStringAttr("noinline"), builder.getStringAttr("nounwind")}));
+}
 
+/// The entry point of the kernel ABI around a body.
+static void addEntryPoint(LLVM::LLVMFuncOp body, StringRef symbol) {
+  MLIRContext *context = body.getContext();
+  OpBuilder builder(context);
+  Location loc = body.getLoc();
+  unsigned numBuffers = numBuffersOf(body);
   auto pointer = LLVM::LLVMPointerType::get(context);
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), {pointer, pointer, builder.getI32Type()});
   builder.setInsertionPointAfter(body);
@@ -141,7 +152,18 @@ static void addEntryPoint(LLVM::LLVMFuncOp body) {
   builder.create<LLVM::ReturnOp>(loc, ValueRange());
 }
 
+static void addNumber(ModuleOp module, const Twine &name, IntegerAttr value) {
+  OpBuilder::atBlockBegin(module.getBody())
+      .create<LLVM::GlobalOp>(module.getLoc(), value.getType(), /*isConstant=*/true, LLVM::Linkage::External,
+                              name.str(), value);
+}
+
+void addAbiVersion(ModuleOp module) {
+  addNumber(module, DG_ABI_VERSION_SYMBOL, Builder(module.getContext()).getI32IntegerAttr(DG_ABI_VERSION));
+}
+
 std::unique_ptr<llvm::Module> lowerToLlvm(ModuleOp module, llvm::LLVMContext &context) {
+  nameBodies(module);
   PassManager passes(module.getContext());
   passes.addPass(createCSEPass());
   passes.addPass(createConvertSCFToCFPass());
@@ -149,20 +171,17 @@ std::unique_ptr<llvm::Module> lowerToLlvm(ModuleOp module, llvm::LLVMContext &co
   passes.addPass(createReconcileUnrealizedCastsPass());
   if (failed(passes.run(module)))
     return nullptr;
-  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-  auto addNumber = [&](const Twine &name, IntegerAttr value) {
-    builder.create<LLVM::GlobalOp>(module.getLoc(), builder.getI32Type(), /*isConstant=*/true, LLVM::Linkage::External,
-                                   name.str(), value);
-  };
-  addNumber(DG_ABI_VERSION_SYMBOL, builder.getI32IntegerAttr(DG_ABI_VERSION));
   SmallVector<LLVM::LLVMFuncOp> bodies;
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
     if (!function.isExternal())
       bodies.push_back(function);
   for (LLVM::LLVMFuncOp body : bodies) {
-    if (auto tiles = dyn_cast_or_null<IntegerAttr>(body->removeAttr(tilesName)))
-      addNumber(body.getSymName() + DG_TILES_SUFFIX, tiles);
-    addEntryPoint(body);
+    describeBody(body);
+    if (auto tiles = dyn_cast_or_null<IntegerAttr>(body->removeAttr(tilesName))) {
+      StringRef symbol = body.getSymName().drop_back(bodySuffix.size());
+      addNumber(module, symbol + DG_TILES_SUFFIX, tiles);
+      addEntryPoint(body, symbol);
+    }
   }
   std::unique_ptr<llvm::Module> translated = translateModuleToLLVMIR(module, context, "dg kernels");
   if (translated)

@@ -13,14 +13,17 @@ class Module;
 
 namespace dg::codegen {
 
-/// The attribute of a kernel's function that has its number of tiles.
+/// The attribute of a kernel's function that has its number of tiles. A function without it is only called by others.
 inline constexpr llvm::StringLiteral tilesName = "dg.tiles";
 
 /// Loads the dialects that kernels are written in and translated from.
 void loadKernelDialects(mlir::MLIRContext &context);
 
-/// Rewrites the module to the LLVM dialect, adds for each function its entry point and tiles, adds dg_abi_version, and
-/// translates. Null after an emitted error, which is a mistake of an emitter.
+/// Adds the number by which a shared object says which kernel ABI it follows. Once in all that is linked.
+void addAbiVersion(mlir::ModuleOp module);
+
+/// Rewrites the module to the LLVM dialect, adds for each kernel its entry point and tiles, and translates. Null after
+/// an emitted error, which is a mistake of an emitter.
 std::unique_ptr<llvm::Module> lowerToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context);
 
 } // namespace dg::codegen

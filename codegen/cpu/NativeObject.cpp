@@ -7,6 +7,7 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/Object/ArchiveWriter.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -14,8 +15,6 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
-
-#include <shared_mutex>
 
 LLD_HAS_DRIVER(elf)
 
@@ -27,6 +26,8 @@ static constexpr const char *triple = "x86_64-unknown-linux-gnu";
 
 /// Shared by those who use LLVM, held alone by a link.
 static std::shared_mutex llvmUse;
+
+std::shared_lock<std::shared_mutex> useLlvm() { return std::shared_lock(llvmUse); }
 
 static std::unique_ptr<llvm::TargetMachine> machineOf(const Target &target) {
   static const bool initialized = [] {
@@ -46,7 +47,7 @@ static std::unique_ptr<llvm::TargetMachine> machineOf(const Target &target) {
 }
 
 void optimize(llvm::Module &module, const Target &target) {
-  std::shared_lock lock(llvmUse);
+  auto lock = useLlvm();
   auto machine = machineOf(target);
   module.setTargetTriple(triple);
   module.setDataLayout(machine->createDataLayout());
@@ -76,7 +77,7 @@ void optimize(llvm::Module &module, const Target &target) {
 }
 
 FailureOr<std::string> generate(llvm::Module &module, const Target &target, CodeForm form) {
-  std::shared_lock lock(llvmUse);
+  auto lock = useLlvm();
   auto machine = machineOf(target);
   llvm::SmallString<0> bytes;
   llvm::raw_svector_ostream os(bytes);
@@ -88,19 +89,30 @@ FailureOr<std::string> generate(llvm::Module &module, const Target &target, Code
   return std::string(bytes.str());
 }
 
-FailureOr<std::string> linkShared(llvm::StringRef object, std::string &error) {
+FailureOr<std::string> linkShared(llvm::ArrayRef<std::string> objects, std::string &error) {
+  // One file for all of them.
+  std::vector<llvm::NewArchiveMember> members;
+  for (const std::string &object : objects)
+    members.emplace_back(llvm::MemoryBufferRef(object, "kernel.o"));
+  auto archive =
+      llvm::writeArchiveToBuffer(members, llvm::SymtabWritingMode::NormalSymtab, llvm::object::Archive::K_GNU,
+                                 /*Deterministic=*/true, /*Thin=*/false);
+  if (!archive) {
+    error = llvm::toString(archive.takeError());
+    return failure();
+  }
   llvm::SmallString<128> folder;
   if (std::error_code code = llvm::sys::fs::createUniqueDirectory("dgc", folder)) {
     error = "no folder in the temporary directory: " + code.message() + " (set TMPDIR to one that can be written)";
     return failure();
   }
   auto removeFolder = llvm::make_scope_exit([&] { (void)llvm::sys::fs::remove_directories(folder); });
-  std::string input = (folder + "/kernels.o").str(), output = (folder + "/kernels.so").str();
+  std::string input = (folder + "/kernels.a").str(), output = (folder + "/kernels.so").str();
   {
     std::error_code code;
     llvm::raw_fd_ostream file(input, code);
     if (!code) {
-      file << object;
+      file << (*archive)->getBuffer();
       file.close();
       code = file.error();
       file.clear_error();
@@ -112,8 +124,8 @@ FailureOr<std::string> linkShared(llvm::StringRef object, std::string &error) {
   }
   std::string messages;
   llvm::raw_string_ostream stream(messages);
-  const char *arguments[] = {"ld.lld", "-shared", "--build-id=none", "-z",         "now", "-z",
-                             "relro",  "-o",      output.c_str(),    input.c_str()};
+  const char *arguments[] = {"ld.lld", "-shared",      "--build-id=none", "-z",         "now", "-z", "relro",
+                             "-o",     output.c_str(), "--whole-archive", input.c_str()};
   lld::Result result;
   {
     std::lock_guard lock(llvmUse);

@@ -11,9 +11,11 @@
 #include "ir/dialect/ElementTypes.h"
 #include "ir/ops/structure/ControlOps.h"
 
+#include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -103,6 +105,13 @@ const KernelSpec *KernelModule::find(Operation *op) const {
 }
 
 FailureOr<KernelSpec> KernelModule::addKernel(Operation *op) {
+  FailureOr<KernelSpec> spec = makeKernel(op);
+  if (succeeded(spec))
+    exported.insert(spec->symbol);
+  return spec;
+}
+
+FailureOr<KernelSpec> KernelModule::makeKernel(Operation *op) {
   if (!needsKernel(op))
     return op->emitOpError() << "has no kernel: it is memory, set-up or communication, or it must be decomposed first";
   for (Type type : op->getOperandTypes())
@@ -128,7 +137,7 @@ FailureOr<KernelSpec> KernelModule::addKernel(Operation *op) {
     for (Region &body : op->getRegions())
       for (Operation &inner : body.front())
         if (needsKernel(&inner)) {
-          FailureOr<KernelSpec> made = addKernel(&inner);
+          FailureOr<KernelSpec> made = makeKernel(&inner);
           if (failed(made))
             return failure();
           inBody[&inner] = *made;
@@ -163,7 +172,8 @@ FailureOr<KernelSpec> KernelModule::addKernel(Operation *op) {
   }
   OpBuilder builder(module->getContext());
   arguments.append({builder.getF32Type(), builder.getI64Type(), builder.getI64Type(), builder.getIndexType()});
-  auto function = func::FuncOp::create(op->getLoc(), spec.symbol, builder.getFunctionType(arguments, {}));
+  // Without a place: the same kernel has the same text in every model.
+  auto function = func::FuncOp::create(builder.getUnknownLoc(), spec.symbol, builder.getFunctionType(arguments, {}));
   module->push_back(function);
   KernelBuilder kernel(function, elements, target);
   LogicalResult emitted = runsBody(op) ? emitControl(kernel, op, inBody) : emitter.emit(kernel, op);
@@ -190,6 +200,7 @@ LogicalResult KernelModule::emitLinalg(llvm::raw_ostream &os) {
 /// Lowers a copy, so that more kernels can be added afterwards.
 static std::unique_ptr<llvm::Module> lower(ModuleOp module, llvm::LLVMContext &llvmContext, const Target &target) {
   OwningOpRef<ModuleOp> copy = module.clone();
+  addAbiVersion(*copy);
   std::unique_ptr<llvm::Module> llvmModule = lowerToLlvm(*copy, llvmContext);
   if (llvmModule)
     optimize(*llvmModule, target);
@@ -217,18 +228,49 @@ LogicalResult KernelModule::emitAsm(llvm::raw_ostream &os) {
   return success();
 }
 
-FailureOr<std::string> KernelModule::emitObject() {
-  llvm::LLVMContext llvmContext;
-  auto llvmModule = lower(*module, llvmContext, target);
-  if (!llvmModule)
-    return failure();
-  FailureOr<std::string> object = generate(*llvmModule, target, CodeForm::object);
-  if (failed(object))
-    return failure();
+static std::string toBytecode(ModuleOp module) {
+  std::string bytes;
+  llvm::raw_string_ostream stream(bytes);
+  if (failed(writeBytecodeToFile(module, stream)))
+    llvm::report_fatal_error("kernels cannot be written as bytecode");
+  return bytes;
+}
+
+/// The number of the ABI, then each exported kernel with the kernels, functions and tables that it uses.
+std::vector<std::string> KernelModule::units() {
+  SymbolTable symbols(*module);
+  OwningOpRef<ModuleOp> unit = ModuleOp::create(module->getLoc());
+  addAbiVersion(*unit);
+  std::vector<std::string> all = {toBytecode(*unit)};
+  for (auto function : module->getOps<func::FuncOp>()) {
+    if (!exported.contains(function.getSymName()))
+      continue;
+    unit = ModuleOp::create(module->getLoc());
+    llvm::SetVector<Operation *> parts;
+    parts.insert(function);
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(parts[i]))
+        for (SymbolTable::SymbolUse use : *uses)
+          parts.insert(symbols.lookup(use.getSymbolRef().getLeafReference()));
+    for (Operation *part : parts) {
+      Operation *copy = part->clone();
+      if (part != function)
+        copy->removeAttr(tilesName);
+      unit->push_back(copy);
+    }
+    all.push_back(toBytecode(*unit));
+  }
+  return all;
+}
+
+FailureOr<std::string> KernelModule::emitObject(const CodeOptions &options) {
   std::string error;
-  FailureOr<std::string> shared = linkShared(*object, error);
+  FailureOr<std::vector<std::string>> objects = compileKernels(units(), target, options, error);
+  FailureOr<std::string> shared = failure();
+  if (succeeded(objects))
+    shared = linkShared(*objects, error);
   if (failed(shared))
-    return emitError(module->getLoc()) << "the kernels could not be linked: " << error;
+    return emitError(module->getLoc()) << "the kernels could not be compiled: " << error;
   return shared;
 }
 

@@ -3,13 +3,14 @@
 // tile grid depends on shapes only, so that the same plan gives the same bits on any number of threads.
 #pragma once
 
-#include "codegen/cpu/Target.h"
+#include "codegen/cpu/CompileKernels.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstdint>
@@ -55,7 +56,7 @@ public:
   const KernelSpec *find(mlir::Operation *op) const;
 
   /// The bytes of a shared object that exports every kernel, its tiles and dg_abi_version.
-  mlir::FailureOr<std::string> emitObject();
+  mlir::FailureOr<std::string> emitObject(const CodeOptions &options = {});
 
   /// The kernels as loops and vectors, as optimised LLVM IR, as assembly.
   mlir::LogicalResult emitLinalg(llvm::raw_ostream &os);
@@ -65,9 +66,12 @@ public:
   size_t size() const { return kernels.size(); }
 
 private:
+  mlir::FailureOr<KernelSpec> makeKernel(mlir::Operation *op);
+  std::vector<std::string> units();
   Target target;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   llvm::StringMap<KernelSpec> kernels; ///< by what makes kernels equal
+  llvm::StringSet<> exported;          ///< symbols; only kernels call the others
 };
 
 } // namespace dg::codegen

@@ -22,8 +22,8 @@ FailureOr<KernelSpec> KernelSet::addKernel(llvm::StringRef program, const Target
   for (Object &object : all) {
     if (&object.target != &target)
       continue;
-    if (const KernelSpec *equal = object.kernels.find(op))
-      return *equal;
+    if (object.kernels.find(op))
+      return object.kernels.addKernel(op);
     if (object.program == program)
       own = &object.kernels;
   }

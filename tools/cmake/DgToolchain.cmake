@@ -37,4 +37,5 @@ if(DG_SANITIZE)
   add_compile_options(-fsanitize=${DG_SANITIZE} ${no_vptr} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${DG_SANITIZE})
 endif()
-add_link_options(-fuse-ld=lld-19)
+# The build id is by what dgc knows code in its cache that this very compiler made.
+add_link_options(-fuse-ld=lld-19 -Wl,--build-id)

@@ -5,23 +5,17 @@
 #include "partitioner/schedule/ScheduleDescriptor.h"
 #include "tools/FlagChecks.h"
 #include "tools/dgc/FatalErrors.h"
+#include "tools/dgc/Report.h"
 #include "tools/dgc/WriteOutput.h"
 
 #include <cstdio>
 
 namespace {
 
-/// A diagnostic names its place; for all else that is dgc.
-void printMessage(const dg::compiler::Message &message) {
-  using Kind = dg::compiler::Message::Kind;
-  const char *place = message.kind == Kind::error ? "dgc: error: " : message.kind == Kind::note ? "dgc: note: " : "";
-  std::fprintf(stderr, "%s%s\n", place, message.text.c_str());
-}
-
 /// The exit code, after the message of a failure.
 int endWith(const dg::Status &status) {
   if (!status)
-    printMessage({dg::compiler::Message::Kind::error, status.message()});
+    std::fprintf(stderr, "dgc: error: %s\n", status.message().c_str());
   return status.exitCode();
 }
 
@@ -205,6 +199,12 @@ int main(int argc, char **argv) {
   addChoice(print, "--recompute", request.recompute,
             Words<Recompute>{{"none", Recompute::none}, {"full", Recompute::full}},
             "run the forward pass again in the backward pass: none or full (default: where a stage does not fit otherwise)");
+  bool printsTiming = false;
+  print->add_flag("--timing", printsTiming, "print on stderr where the time of the compilation went (default: off)");
+  std::string cache;
+  app.add_option("--cache", cache,
+                 "folder that keeps machine code for other compilations, at most 1 GiB, or off\n"
+                 "(default: DG_CACHE, or dg in the user's folder of caches)");
   if (auto code = dg::tools::parseCommandLine(app, argc, argv, "dgc: error: "))
     return *code;
   dg::tools::endWithBadInputWhereNoOpCanBeBuilt();
@@ -252,6 +252,13 @@ int main(int argc, char **argv) {
   if (!output.empty())
     if (dg::Status status = dg::tools::checkOutput(output); !status)
       return endWith(status);
-  dg::Result<dg::compiler::Output> compiled = dg::compiler::compile(request, printMessage);
-  return compiled ? endWith(dg::tools::writeOutput(*compiled, output)) : compiled.status().exitCode();
+  request.cache = dg::tools::cacheFolder(cache);
+  dg::tools::Report report;
+  dg::Result<dg::compiler::Output> compiled =
+      dg::compiler::compile(request, [&](const dg::compiler::Message &message) { report.print(message); });
+  if (!compiled)
+    return compiled.status().exitCode();
+  if (printsTiming)
+    report.printPhases(compiled->phases);
+  return endWith(dg::tools::writeOutput(*compiled, output));
 }

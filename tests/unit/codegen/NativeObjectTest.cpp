@@ -30,7 +30,7 @@ std::string build(int number) {
   mlir::FailureOr<std::string> object = codegen::generate(*module, *target, codegen::CodeForm::object);
   if (failed(object))
     return "no object";
-  mlir::FailureOr<std::string> shared = codegen::linkShared(*object, error);
+  mlir::FailureOr<std::string> shared = codegen::linkShared({*object}, error);
   return failed(shared) ? error : *shared;
 }
 

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/dgc/Report.h"
+
+#include "llvm/Support/Path.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace dg::tools {
+
+static constexpr std::chrono::seconds patience(2), betweenLines(10);
+
+Report::Report() : next(Clock::now() + patience), isTerminal(isatty(STDERR_FILENO) == 1) {}
+
+/// A diagnostic names its place; for all else that is dgc.
+void Report::print(const compiler::Message &message) {
+  using Kind = compiler::Message::Kind;
+  if (message.kind == Kind::progress)
+    return showProgress(message.text);
+  clearProgress();
+  const char *place = message.kind == Kind::error ? "dgc: error: " : message.kind == Kind::note ? "dgc: note: " : "";
+  std::fprintf(stderr, "%s%s\n", place, message.text.c_str());
+}
+
+void Report::printPhases(const std::vector<compiler::Phase> &phases) {
+  clearProgress();
+  for (const compiler::Phase &phase : phases)
+    std::fprintf(stderr, "dgc: %8.3f s  %s\n", phase.seconds, phase.name.c_str());
+}
+
+void Report::showProgress(const std::string &text) {
+  Clock::time_point now = Clock::now();
+  if (now < next)
+    return;
+  if (!isTerminal)
+    next = now + betweenLines;
+  std::fprintf(stderr, isTerminal ? "\r\033[Kdgc: %s" : "dgc: %s\n", text.c_str());
+  isShown = isTerminal;
+}
+
+void Report::clearProgress() {
+  if (isShown)
+    std::fputs("\r\033[K", stderr);
+  isShown = false;
+}
+
+std::string cacheFolder(const std::string &given) {
+  const char *variable = std::getenv("DG_CACHE");
+  std::string wanted = given.empty() && variable ? variable : given;
+  if (wanted == "off")
+    return "";
+  llvm::SmallString<128> folder;
+  if (wanted.empty() && llvm::sys::path::cache_directory(folder)) {
+    llvm::sys::path::append(folder, "dg");
+    return folder.str().str();
+  }
+  return wanted;
+}
+
+} // namespace dg::tools

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What dgc says on stderr while it compiles, and where it keeps machine code.
+#pragma once
+
+#include "compiler/Compile.h"
+
+#include <chrono>
+#include <string>
+
+namespace dg::tools {
+
+/// Prints messages as they are said. Progress is shown once a compilation takes more than two seconds: on a terminal as
+/// a line that is written over, elsewhere as one every ten seconds.
+class Report {
+public:
+  Report();
+  void print(const compiler::Message &message);
+  /// --timing: a line for each phase.
+  void printPhases(const std::vector<compiler::Phase> &phases);
+
+private:
+  void showProgress(const std::string &text);
+  void clearProgress();
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point next; ///< when progress is shown
+  bool isTerminal, isShown = false;
+};
+
+/// The folder of --cache: `given`, else DG_CACHE, else dg in the user's folder of caches. "" for "off", and where the
+/// user has no such folder.
+std::string cacheFolder(const std::string &given);
+
+} // namespace dg::tools
