@@ -196,9 +196,9 @@ int main(int argc, char **argv) {
       ->expected(0, 1)
       ->default_str("text")
       ->excludes(emit);
-  addChoice(print, "--recompute", request.recompute,
-            Words<Recompute>{{"none", Recompute::none}, {"full", Recompute::full}},
-            "run the forward pass again in the backward pass: none or full (default: where a stage does not fit otherwise)");
+  addChoice(
+      print, "--recompute", request.recompute, Words<Recompute>{{"none", Recompute::none}, {"full", Recompute::full}},
+      "run the forward pass again in the backward pass: none or full (default: where a stage does not fit otherwise)");
   bool printsTiming = false;
   print->add_flag("--timing", printsTiming, "print on stderr where the time of the compilation went (default: off)");
   std::string cache;
