@@ -196,8 +196,9 @@ def flag_rows():
         add(f"--lr {text}", ["--lr", text], USAGE, ["--lr", f"'{text}'", "expected a number"])
     add("no time-out", ["--timeout", "0"], USAGE, ["--timeout", "above 0"])
     add("negative seed", ["--seed", "-1"], USAGE, ["--seed", "'-1'"])
-    for text in ["foo", "step:every=0,gamma=1", "cosine:epochs=x"]:
-        add(f"--lr-schedule {text}", ["--lr-schedule", text], USAGE, [text, "cosine:epochs=EPOCHS"])
+    for text, right in {"foo": "warmup:steps=500+cosine:steps=10000", "step:every=0,gamma=1": "step:every=EPOCHS,gamma=FACTOR",
+                        "cosine:epochs=x": "cosine:steps=10000"}.items():
+        add(f"--lr-schedule {text}", ["--lr-schedule", text], USAGE, [text, right])
     add("normalization without a deviation", ["--normalize", "x=1"], USAGE, ["--normalize", "MEAN,STD"])
     add("normalization of nothing", ["--normalize", "z=1,1"], USAGE, ["'z'", "x, y"])
     add("eval-batch above the plan's", ["--eval-batch", "1000", "--eval-data", "x=x.npy", "--eval-data", "y=y.npy"], USAGE, ["1000", "16"])
