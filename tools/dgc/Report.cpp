@@ -10,9 +10,7 @@
 
 namespace dg::tools {
 
-static constexpr std::chrono::seconds patience(2), betweenLines(10);
-
-Report::Report() : next(Clock::now() + patience), isTerminal(isatty(STDERR_FILENO) == 1) {}
+Report::Report() : isTerminal(isatty(STDERR_FILENO) == 1) {}
 
 /// A diagnostic names its place; for all else that is dgc.
 void Report::print(const compiler::Message &message) {
@@ -31,13 +29,10 @@ void Report::printPhases(const std::vector<compiler::Phase> &phases) {
 }
 
 void Report::showProgress(const std::string &text) {
-  Clock::time_point now = Clock::now();
-  if (now < next)
+  if (!isTerminal || Clock::now() - started < std::chrono::seconds(2))
     return;
-  if (!isTerminal)
-    next = now + betweenLines;
-  std::fprintf(stderr, isTerminal ? "\r\033[Kdgc: %s" : "dgc: %s\n", text.c_str());
-  isShown = isTerminal;
+  std::fprintf(stderr, "\r\033[Kdgc: %s", text.c_str());
+  isShown = true;
 }
 
 void Report::clearProgress() {

@@ -9,8 +9,8 @@
 
 namespace dg::tools {
 
-/// Prints messages as they are said. Progress is shown once a compilation takes more than two seconds: on a terminal as
-/// a line that is written over, elsewhere as one every ten seconds.
+/// Prints messages as they are said. Progress is shown on a terminal once a compilation takes more than two seconds, as
+/// a line that is written over; in a file it would say nothing to anybody.
 class Report {
 public:
   Report();
@@ -22,7 +22,7 @@ private:
   void showProgress(const std::string &text);
   void clearProgress();
   using Clock = std::chrono::steady_clock;
-  Clock::time_point next; ///< when progress is shown
+  Clock::time_point started = Clock::now();
   bool isTerminal, isShown = false;
 };
 
