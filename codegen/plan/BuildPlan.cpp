@@ -232,8 +232,7 @@ private:
     ports[{stage, name}] = id;
     plan::Port &port = portNamed(program.inputs, name);
     port.values.push_back(id);
-    if (int64_t bound = indexBound(argument); bound > 0 && (port.indexBound == 0 || bound < port.indexBound))
-      port.indexBound = bound;
+    port.indexBound = indexBound(argument, port.indexBound);
     return id;
   }
 
@@ -245,15 +244,16 @@ private:
     return all.back();
   }
 
-  /// What the elements of an input must stay below: the smallest table or row that they are places in; 0 if none.
-  static int64_t indexBound(BlockArgument argument) {
-    int64_t bound = 0;
+  /// `bound`, and what the elements of an input must be to be places in each table and row that they are used for.
+  static int64_t indexBound(BlockArgument argument, int64_t bound) {
     for (OpOperand &use : argument.getUses()) {
       auto indexing = dyn_cast<IndexOp>(use.getOwner());
       IndexBound found = indexing ? indexing.getIndexBound(use.getOperandNumber()) : IndexBound();
-      // A port's integers are not negative: what counts from the end has no bound that a port can say.
-      if (found.places > 0 && !found.countsFromEnd && (bound == 0 || found.places < bound))
-        bound = found.places;
+      if (found.places <= 0)
+        continue;
+      // Negative places count from the end where they do so everywhere.
+      const int64_t places = bound == 0 ? found.places : std::min(found.places, std::abs(bound));
+      bound = found.countsFromEnd && bound <= 0 ? -places : places;
     }
     return bound;
   }

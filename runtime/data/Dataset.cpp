@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 namespace dg::data {
 
@@ -75,20 +76,20 @@ struct OutsideElement {
   int64_t place = 0, value = 0;
 };
 
-/// The first element outside [0, bound).
+/// The first element outside [least, bound).
 template <typename T>
-static std::optional<OutsideElement> findOutside(const std::vector<std::byte> &row, int64_t bound) {
+static std::optional<OutsideElement> findOutside(const std::vector<std::byte> &row, int64_t least, int64_t bound) {
   for (size_t at = 0; at < row.size(); at += sizeof(T)) {
     T value;
     std::memcpy(&value, row.data() + at, sizeof(T));
-    if (int64_t(value) < 0 || int64_t(value) >= bound)
+    if (std::cmp_less(value, least) || std::cmp_greater_equal(value, bound))
       return OutsideElement{int64_t(at / sizeof(T)), int64_t(value)};
   }
   return std::nullopt;
 }
 
 Status Column::checkIndices() const {
-  using Find = std::optional<OutsideElement> (*)(const std::vector<std::byte> &, int64_t);
+  using Find = std::optional<OutsideElement> (*)(const std::vector<std::byte> &, int64_t, int64_t);
   Find find = nullptr;
   switch (target.dtype) {
   case plan::DType::i64:
@@ -122,21 +123,22 @@ Status Column::checkIndices() const {
   case plan::DType::f16:
     break;
   }
-  if (target.indexBound <= 0 || !find)
+  if (target.indexBound == 0 || !find)
     return Status::ok();
+  const int64_t least = std::min<int64_t>(target.indexBound, 0), bound = std::abs(target.indexBound);
   std::vector<std::byte> row(size_t(elements * conversion.targetBytes()));
   for (const Shard &shard : shards)
     for (int64_t sample = 0; sample < shard.tensor.shape.front(); ++sample) {
       bool fits = conversion.run(shard.tensor.data + sample * sampleBytes, row.data(), elements);
-      std::optional<OutsideElement> outside = find(row, target.indexBound);
+      std::optional<OutsideElement> outside = find(row, least, bound);
       if (fits && !outside)
         continue;
       std::string found = fits ? fmt::format("{} at element {}", outside->value, outside->place)
                                : fmt::format("a number that does not fit {}", plan::nameOf(target.dtype));
       return Status::error(ErrorKind::badInput,
-                           "{}: sample {} holds {}; argument '{}' takes 0 to {}: correct the data, or compile the "
+                           "{}: sample {} holds {}; argument '{}' takes {} to {}: correct the data, or compile the "
                            "model with as many classes or tokens as the data have",
-                           shard.name, sample, found, target.name, target.indexBound - 1);
+                           shard.name, sample, found, target.name, least, bound - 1);
     }
   return Status::ok();
 }

@@ -24,7 +24,7 @@ struct Argument {
   std::string name;
   plan::DType dtype = plan::DType::f32;
   std::vector<int64_t> sampleShape; ///< without the batch dimension, or of the whole argument
-  int64_t indexBound = 0;           ///< every element must be in [0, indexBound); 0: any number will do
+  int64_t indexBound = 0;           ///< which places in a table its elements may be, as plan::Port has it
   bool isWhole = false;             ///< the program has no batch: a source is the argument, one sample
 };
 

@@ -159,8 +159,8 @@ struct Action {
 struct Port {
   std::string name; ///< "x", "y", "sample_weight"; "loss", "accuracy", "logits"
   std::vector<ValueId> values;
-  /// Inputs that kernels use as places in a table: every element must be in [0, indexBound). 0: any number will do.
-  int64_t indexBound = 0;
+  /// Inputs that are places in a table are in [0, indexBound) or, if it is negative, in [indexBound, -indexBound).
+  int64_t indexBound = 0; ///< 0: any number will do; below 0: negative places count from the end
 };
 
 /// One executable of a rank. Actions run in order; a chunk instance starts when the one before it is complete.

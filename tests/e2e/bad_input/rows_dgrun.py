@@ -29,6 +29,15 @@ CENTRED = """module attributes {dg.optimizer = "sgd:lr=0.01"} {
 """
 
 
+# Rows by places that count from the end where they are negative, as in ONNX.
+PLACES = """dg.graph @forward(%places: tensor<?x2xi64>) {
+  %t = dg.parameter "t" tensor<5x3xf32> uniform 0.5
+  %r = dg.gather %t, %places {dim = 0}
+  dg.return %r {names = ["rows"]}
+}
+"""
+
+
 def write(folder, name, content):
     with open(os.path.join(folder, name), "wb") as file:
         file.write(content)
@@ -51,6 +60,8 @@ def prepare(folder, binaries, examples):
     run("dgc", "gpt:layers=1,hidden=16,heads=2,seq=8,vocab=50", "--batch", "4", "-o", "gpt.dgx")
     write(folder, "centred.mlir", CENTRED.encode())
     run("dgc", "centred.mlir", "--batch", "12", "-o", "centred.dgx")
+    write(folder, "places.mlir", PLACES.encode())
+    run("dgc", "places.mlir", "--infer", "--batch", "4", "-o", "places.dgx")
     write(folder, "x.npy", floats(SAMPLES, 10))
     write(folder, "y.npy", floats(SAMPLES, 1))
     write(folder, "images.npy", npy("|u1", (SAMPLES, 784), bytes(SAMPLES * 784)))
@@ -172,6 +183,11 @@ def index_rows(folder):
         for argument, other in [("x", "y"), ("y", "x")]:
             rows.append(Row(f"{name} for {argument}", ["dgrun", "gpt.dgx", "--data", f"{argument}={name}", "--data", f"{other}=tokens.npy"], BAD_FILE,
                             [name, "sample 7", f"holds {value} at element 5", f"'{argument}'", "0 to 49"]))
+    for value in [5, -6]:
+        name = f"place {value}.npy"
+        write(folder, name, integers((3, 2), [0, 4, -5, -1, 1, value]))
+        rows.append(Row(name, ["dgrun", "places.dgx", "--input", f"places=@{name}", "--output", "rows=@rows.npy"], BAD_FILE,
+                        [name, "sample 2", f"holds {value} at element 1", "'places'", "-5 to 4"]))
     rows.append(Row("label of the evaluation", ["dgrun", "classes.dgx", "--data", "x=images.npy", "--data", "y=labels.npy", "--eval-data", "x=images.npy",
                                                 "--eval-data", "y=label 10.npy"], BAD_FILE, ["label 10.npy", "sample 31", "0 to 9"]))
     rows.append(Row("random labels", ["dgrun", "classes.dgx", "--data", "x=images.npy", "--data", "y=randint:1000:32"], BAD_FILE, ["randint:1000:32", "0 to 9"]))

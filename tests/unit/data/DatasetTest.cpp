@@ -185,6 +185,23 @@ TEST(Dataset, indicesOutsideTheirTableAreNamed) {
               ErrorKind::badInput, {"sample 0 holds -2 at element 1"});
 }
 
+// Places of ONNX count from the end where they are negative: -4 is the first of 4, -5 is none.
+TEST(Dataset, negativeIndicesCountFromTheEndWhereTheyMay) {
+  TemporaryFolder folder;
+  auto open = [&](const char *bytes, int64_t bound, bool isWhole) {
+    DataSpecs specs;
+    specs.sources = {{"y", folder.write("places", "\0\0\x09\1\0\0\0\2"s + bytes)}}; // two signed bytes
+    std::vector<int64_t> shape(isWhole ? 1 : 0, 2);
+    return Dataset::open({{"y", plan::DType::i64, shape, bound, isWhole}}, specs);
+  };
+  for (bool isWhole : {false, true}) {
+    EXPECT_TRUE(open("\x03\xfc", -4, isWhole));
+    expectError(open("\x03\xfb", -4, isWhole), ErrorKind::badInput, {"holds -5 at element", "'y' takes -4 to 3"});
+    expectError(open("\x03\x04", -4, isWhole), ErrorKind::badInput, {"holds 4 at element", "'y' takes -4 to 3"});
+    expectError(open("\x03\xfc", 4, isWhole), ErrorKind::badInput, {"holds -4 at element", "'y' takes 0 to 3"});
+  }
+}
+
 TEST(Dataset, normalizationIsParsedStrictly) {
   auto good = parseNormalization("0.5,0.25");
   ASSERT_TRUE(good);
