@@ -4,6 +4,7 @@
 #include "compiler/Diagnostics.h"
 #include "compiler/JobPlan.h"
 #include "compiler/LoadModel.h"
+#include "compiler/ParameterTable.h"
 #include "compiler/PlanReport.h"
 #include "compiler/Weights.h"
 #include "ir/build/Families.h"
@@ -12,6 +13,7 @@
 #include "partitioner/schedule/CollectiveChoice.h"
 #include "passes/partition/Mesh.h"
 #include "passes/shape/InferenceGraph.h"
+#include "passes/train/NamePattern.h"
 #include "passes/train/OptimizerSpec.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
@@ -100,7 +102,8 @@ mlir::FailureOr<bool> chooseProgram(mlir::ModuleOp module, Purpose purpose, cons
 struct Source {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   Weights weights;
-  std::shared_ptr<const void> storage; ///< of the weights
+  std::vector<ir::OnnxWeight> constants; ///< of an ONNX file
+  std::shared_ptr<const void> storage;   ///< of the weights
 };
 
 /// Reads a text, bytecode, an ONNX file or makes a family.
@@ -113,6 +116,9 @@ Result<Source> readSource(const Request &request, const BatchPlan &batch, mlir::
     onnx.batch = batch.rows;
     onnx.isTraining =
         request.purpose == Purpose::train || (request.purpose == Purpose::automatic && !request.loss.empty());
+    onnx.isFrozen = [&](llvm::StringRef name) {
+      return llvm::any_of(request.frozen, [&](const auto &pattern) { return passes::matchesPattern(name, pattern); });
+    };
     if (onnx.batch > 0)
       onnx.bindings["batch"] = onnx.batch;
     Result<ir::OnnxModel> imported = loadOnnx(request.model, context, onnx, request.constants, messages);
@@ -120,6 +126,7 @@ Result<Source> readSource(const Request &request, const BatchPlan &batch, mlir::
       return imported.status();
     source.module = std::move(imported->module);
     source.weights.add(imported->weights);
+    source.constants = std::move(imported->constants);
     source.storage = imported->storage;
     return std::move(source);
   }
@@ -271,11 +278,12 @@ Result<std::vector<PackageFile>> generateCode(const Request &request, JobPlan &j
 }
 
 /// Objects, plan, initial values and what dgviz shows of them.
-Result<std::vector<PackageFile>> pack(const Request &request, std::string modelBytes, const Weights &weights,
-                                      llvm::ArrayRef<codegen::Target> targets, JobPlan &job,
+Result<std::vector<PackageFile>> pack(const Request &request, std::string modelBytes, std::string parameters,
+                                      const Weights &weights, llvm::ArrayRef<codegen::Target> targets, JobPlan &job,
                                       std::vector<PackageFile> objects) {
   std::vector<PackageFile> files = {{"plan.json", plan::toJson(job.plan)},
                                     {"model.mlirbc", std::move(modelBytes)},
+                                    {"parameters.json", std::move(parameters)},
                                     {"cluster.json", partitioner::toJson(job.cluster)}};
   if (job.planned)
     files.push_back({"explain.json", explanationOf(*job.planned, Form::json)});
@@ -322,6 +330,11 @@ Result<Output> run(const Request &request, Messages &messages) {
   if (!step)
     return step.status();
   step->targets = *targets;
+  std::vector<ParameterRow> parameters;
+  for (auto graph : module.getOps<ir::GraphOp>())
+    parameters = listParameters(graph, request, step->isTraining, source->constants);
+  if (isOnnx(request.model) && !request.parametersAsJson)
+    messages.add(Message::Kind::note, parametersAsText(parameters));
   watch.note("reading the model");
 
   if (request.simulate != Form::none) {
@@ -354,14 +367,16 @@ Result<Output> run(const Request &request, Messages &messages) {
   Result<std::vector<PackageFile>> objects = generateCode(request, *job, watch, messages);
   if (!objects)
     return objects.status();
-  Result<std::vector<PackageFile>> files =
-      pack(request, std::move(modelBytes), source->weights, *targets, *job, std::move(*objects));
+  Result<std::vector<PackageFile>> files = pack(request, std::move(modelBytes), parametersAsJson(parameters),
+                                                source->weights, *targets, *job, std::move(*objects));
   if (!files)
     return files.status();
   watch.note("packing");
   output.package = std::move(*files);
+  if (request.parametersAsJson)
+    output.text = parametersAsJson(parameters) + "\n";
   if (job->planned)
-    output.text = explanationOf(*job->planned, request.explain);
+    output.text += explanationOf(*job->planned, request.explain);
   return output;
 }
 

@@ -43,10 +43,11 @@ enum class Form { none, text, json };
 struct Request {
   std::string model; ///< path of .mlir, .mlirbc or .onnx, or a family
   Emit emit = Emit::package;
-  Form simulate = Form::none; ///< a prediction; with Emit::nothing only
-  Form explain = Form::none;  ///< why the plan is as it is; with Emit::nothing or Emit::package
-  bool savePhases = false;    ///< the graph after each pass goes into the package, as phases.json
-  std::string cache;          ///< folder of machine code of other compilations; "": none
+  Form simulate = Form::none;    ///< a prediction; with Emit::nothing only
+  Form explain = Form::none;     ///< why the plan is as it is; with Emit::nothing or Emit::package
+  bool savePhases = false;       ///< the graph after each pass goes into the package, as phases.json
+  std::string cache;             ///< folder of machine code of other compilations; "": none
+  bool parametersAsJson = false; ///< the table of parameters goes into the output's text, not into a message
 
   Purpose purpose = Purpose::automatic;
   std::string loss; ///< "": the model has one

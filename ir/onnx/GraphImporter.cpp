@@ -50,61 +50,100 @@ const onnx::TensorProto *GraphImporter::findInitializer(const Scope &scope, Stri
   return nullptr;
 }
 
-Value GraphImporter::lookup(const Scope &scope, StringRef name) {
-  for (const Scope *at = &scope; at; at = at->parent) {
-    if (Value found = at->values.lookup(name))
-      return found;
-    if (auto found = at->initializers.find(name); found != at->initializers.end())
-      return materialize(*found->second);
-  }
-  return {};
-}
-
 static Location locationOf(OpBuilder &builder, const onnx::TensorProto &tensor) {
   return NameLoc::get(builder.getStringAttr("initializer '" + tensor.name() + "'"));
 }
 
+Value GraphImporter::lookup(const Scope &scope, StringRef name, const onnx::NodeProto *reader, int index) {
+  for (const Scope *at = &scope; at; at = at->parent) {
+    if (Value found = at->values.lookup(name))
+      return found;
+    auto found = at->initializers.find(name);
+    if (found == at->initializers.end())
+      continue;
+    FailureOr<Reading> reading = read(*found->second, name, reader, index);
+    return failed(reading) ? Value() : materialize(*reading);
+  }
+  return {};
+}
+
+FailureOr<Reading> GraphImporter::read(const onnx::TensorProto &tensor, StringRef name, const onnx::NodeProto *reader,
+                                       int index) {
+  return reader ? initializers->read(locationOf(builder, tensor), *reader, index, tensor)
+                : initializers->readAs(tensor, name);
+}
+
 /// A parameter that starts from the file, at the start of the graph so that every subgraph sees it.
-Value GraphImporter::parameter(Location location, const onnx::TensorProto &tensor, const TensorData &data,
-                               bool isState) {
-  std::string name = tensor.name();
+Value GraphImporter::parameter(Location location, const Reading &reading, TensorData data, bool isState) {
+  if (reading.isStoredTransposed)
+    data = transposed(data, transposes.emplace_back());
+  std::string name = reading.name;
   for (unsigned number = 1; !parameterNames.insert(name).second; ++number) // a subgraph's own of the same name
-    name = tensor.name() + "#" + std::to_string(number);
+    name = reading.name + "#" + std::to_string(number);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&graph.getBody().front());
   auto init = InitAttr::get(builder.getContext(), InitKind::file, builder.getF64FloatAttr(0));
   weights.push_back({name, data.type, data.bytes});
+  auto flag = [&](bool isSet) { return isSet ? builder.getUnitAttr() : UnitAttr(); };
   return builder.create<ParameterOp>(location, data.type, builder.getStringAttr(name), TypeAttr::get(data.type), init,
-                                     isState ? builder.getUnitAttr() : UnitAttr(), /*frozen=*/UnitAttr(), PlaceAttr());
+                                     flag(isState), flag(reading.kind == Reading::Kind::frozen), PlaceAttr());
 }
 
-Value GraphImporter::lookupState(const Scope &scope, StringRef name) {
+Value GraphImporter::lookupState(const Scope &scope, const onnx::NodeProto &reader, int index) {
+  StringRef name = reader.input(index);
   const onnx::TensorProto *tensor = findInitializer(scope, name);
   if (!tensor)
-    return lookup(scope, name);
+    return lookup(scope, name, &reader, index);
   Location location = locationOf(builder, *tensor);
   FailureOr<TensorData> data = tensors.read(location, *tensor);
   if (failed(data))
     return {};
   if (!isa<FloatType>(data->type.getElementType()) || data->type.getRank() == 0)
-    return lookup(scope, name);
-  return parameter(location, *tensor, *data, /*isState=*/true);
+    return lookup(scope, name, &reader, index);
+  FailureOr<Reading> reading = read(*tensor, name, &reader, index);
+  if (failed(reading))
+    return {};
+  if (options.isTraining && initializers->hasAuthorsNames() && parameterNames.contains(reading->name)) {
+    emitError(location) << "holds running statistics that several nodes move, expected one: a module that is called "
+                           "twice cannot be trained";
+    return {};
+  }
+  return parameter(location, *reading, *data, /*isState=*/true);
 }
 
 /// A weight becomes a parameter where it is first read.
-Value GraphImporter::materialize(const onnx::TensorProto &tensor) {
-  if (Value &known = made[&tensor])
-    return known;
-  Location location = locationOf(builder, tensor);
-  FailureOr<TensorData> data = tensors.read(location, tensor);
-  if (failed(data))
-    return {};
-  bool isWeight = isa<FloatType>(data->type.getElementType()) && data->type.getRank() > 0;
-  if (isWeight)
-    return made[&tensor] = parameter(location, tensor, *data, /*isState=*/false);
+Value GraphImporter::materialize(const Reading &reading) {
+  Value &known = made[{reading.source, reading.name}];
+  Location location = locationOf(builder, *reading.source);
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(&graph.getBody().front());
-  return made[&tensor] = literal(location, onnx_import::elementsOf(*data));
+  Type element = elementTypeOf(builder.getContext(), reading.source->data_type());
+  bool isFloats = isa_and_nonnull<FloatType>(element) && reading.source->dims_size() > 0;
+  bool isFrozen = options.isFrozen && options.isFrozen(reading.name);
+  if (isFloats && reading.kind == Reading::Kind::unclear && options.isTraining && !isFrozen) {
+    emitError(location) << reading.reason << ": export the model with dg-from-torch, or give --freeze '" << reading.name
+                        << "' if it is not to be trained";
+    return {};
+  }
+  if (!known) {
+    FailureOr<TensorData> data = tensors.read(location, *reading.source);
+    if (failed(data))
+      return {};
+    if (!isFloats || reading.kind == Reading::Kind::constant) {
+      if (isFloats)
+        constants.push_back({reading.name, data->type, data->bytes});
+      builder.setInsertionPointToStart(&graph.getBody().front());
+      return known = literal(location, onnx_import::elementsOf(*data));
+    }
+    known = parameter(location, reading, *data, /*isState=*/false);
+  }
+  if (!reading.isTransposed)
+    return known;
+  Value &turned = transposedOf[known];
+  builder.setInsertionPointAfterValue(known);
+  if (!turned)
+    turned = make(location, reading.name, "transpose", {known},
+                  {builder.getNamedAttr("permutation", builder.getDenseI64ArrayAttr({1, 0}))}, 1)[0];
+  return turned;
 }
 
 Value GraphImporter::literal(Location location, DenseElementsAttr elements) {
@@ -201,6 +240,11 @@ LogicalResult GraphImporter::importNode(const onnx::NodeProto &proto, Scope &sco
     return emitError(location) << "is beyond the " << maxNodes << " nodes that a model may have, functions inlined";
   if (auto function = functions.find({domain.str(), proto.op_type()}); function != functions.end())
     return importCall(proto, *function->second, scope, location);
+  if (domain.empty() && initializers->isAlias(proto))
+    if (const onnx::TensorProto *tensor = findInitializer(scope, proto.input(0))) {
+      scope.initializers[proto.output(0)] = tensor;
+      return success();
+    }
   auto row = domain.empty() ? nodeTable().find(proto.op_type()) : nodeTable().end();
   if (row == nodeTable().end())
     return emitError(location) << "has an operator that is not supported";
@@ -251,7 +295,9 @@ LogicalResult GraphImporter::importCall(const onnx::NodeProto &node, const onnx:
   for (int index = 0; index < function.input_size() && index < node.input_size(); ++index) {
     if (node.input(index).empty())
       continue;
-    Value value = lookup(scope, node.input(index));
+    Value value = lookup(scope, node.input(index), &node, index);
+    if (!value && findInitializer(scope, node.input(index)))
+      return failure();
     if (!value)
       return emitError(location) << "reads '" << node.input(index) << "', which no node before it makes";
     inner.values[function.input(index)] = value;
@@ -437,6 +483,7 @@ LogicalResult GraphImporter::run(ModuleOp module, const onnx::ModelProto &model)
     functions[{function.domain() == "ai.onnx" ? "" : function.domain(), function.name()}] = &function;
     readOpsets(function.opset_import(), functionOpsets[&function]);
   }
+  initializers.emplace(model, tensors);
   builder.setInsertionPointToEnd(module.getBody());
   graph = builder.create<GraphOp>(location, builder.getStringAttr("forward"), builder.getArrayAttr({}),
                                   builder.getArrayAttr({}), StringAttr(), IntegerAttr(), PhaseAttr());

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "ir/onnx/ImportOnnx.h"
-#include "ir/onnx/TensorData.h"
+#include "ir/onnx/Initializers.h"
 #include "ir/ops/structure/GraphOps.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -35,11 +35,13 @@ public:
   mlir::FailureOr<llvm::SmallVector<mlir::Value>> importSubgraph(const Scope &outer, const onnx::GraphProto &graph,
                                                                  mlir::ValueRange inputs, mlir::Location location);
 
-  /// The value of a name, made from its initializer where it is one; null where nothing has the name.
-  mlir::Value lookup(const Scope &scope, llvm::StringRef name);
-  /// The value of a name that a step moves and no gradient trains: an initializer becomes a parameter with `state` of
-  /// its own, since exporters give equal tensors one name. Anything else is what `lookup` gives.
-  mlir::Value lookupState(const Scope &scope, llvm::StringRef name);
+  /// The value of a name, made from its initializer where it is one; null where nothing has the name, and after a
+  /// diagnostic where the initializer cannot be read. `reader` and the number of its input decide which parameter an
+  /// initializer is.
+  mlir::Value lookup(const Scope &scope, llvm::StringRef name, const onnx::NodeProto *reader = nullptr, int index = 0);
+  /// An input that a step moves and no gradient trains: an initializer becomes a parameter with `state` of its own,
+  /// since exporters give equal tensors one name. Anything else is what `lookup` gives.
+  mlir::Value lookupState(const Scope &scope, const onnx::NodeProto &reader, int index);
   /// Whether a node or the model itself reads a value of that name.
   bool isRead(llvm::StringRef name) const { return readNames.contains(name); }
   /// The initializer of that name, if nothing nearer has the name.
@@ -58,7 +60,7 @@ public:
 
   mlir::OpBuilder builder;
   TensorReader tensors;
-  std::vector<OnnxWeight> weights;
+  std::vector<OnnxWeight> weights, constants;
   const OnnxOptions &options;
 
 private:
@@ -68,8 +70,10 @@ private:
   mlir::LogicalResult importNode(const onnx::NodeProto &node, Scope &scope);
   mlir::LogicalResult importCall(const onnx::NodeProto &node, const onnx::FunctionProto &function, Scope &scope,
                                  mlir::Location location);
-  mlir::Value materialize(const onnx::TensorProto &tensor);
-  mlir::Value parameter(mlir::Location location, const onnx::TensorProto &tensor, const TensorData &data, bool isState);
+  mlir::FailureOr<Reading> read(const onnx::TensorProto &tensor, llvm::StringRef name, const onnx::NodeProto *reader,
+                                int index);
+  mlir::Value materialize(const Reading &reading);
+  mlir::Value parameter(mlir::Location location, const Reading &reading, TensorData data, bool isState);
   bool fold(mlir::Operation *op, llvm::SmallVectorImpl<mlir::Value> &results);
   void eraseUnused();
 
@@ -77,7 +81,11 @@ private:
   llvm::StringMap<int64_t> opsets;
   std::map<std::pair<std::string, std::string>, const onnx::FunctionProto *> functions; ///< by domain and name
   std::map<const onnx::FunctionProto *, llvm::StringMap<int64_t>> functionOpsets;
-  std::map<const onnx::TensorProto *, mlir::Value> made; ///< initializers that became ops
+  std::optional<Initializers> initializers;
+  /// Initializers that became ops, by the parameter that a reader means.
+  std::map<std::pair<const onnx::TensorProto *, std::string>, mlir::Value> made;
+  llvm::DenseMap<mlir::Value, mlir::Value> transposedOf;
+  std::deque<std::string> transposes; ///< bytes of parameters whose transpose the file holds
   llvm::StringSet<> parameterNames;
   llvm::StringSet<> readNames; ///< by any node of any graph, function or subgraph, or as an output
   int64_t numNodes = 0;

@@ -34,6 +34,7 @@ FailureOr<OnnxModel> importOnnx(StringRef bytes, const std::string &path, MLIRCo
   if (failed(storage->importer->run(*result.module, storage->model)))
     return failure();
   result.weights = std::move(storage->importer->weights);
+  result.constants = std::move(storage->importer->constants);
   result.storage = storage;
   return result;
 }

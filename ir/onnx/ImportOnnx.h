@@ -6,6 +6,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,6 +21,8 @@ struct OnnxOptions {
   std::map<std::string, mlir::DenseElementsAttr> constants; ///< inputs that are made constants
   /// The model will be trained: batch norm and dropout become ops that know both ways, however the file was exported.
   bool isTraining = false;
+  /// Whether a parameter of that name is not to be trained; null: none is. What cannot be trained must not be.
+  std::function<bool(llvm::StringRef)> isFrozen;
 };
 
 /// A parameter's value in the file: the tensor that dg.parameter `name` of kind `file` starts with.
@@ -32,13 +35,15 @@ struct OnnxWeight {
 struct OnnxModel {
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< one graph, @forward, with all types deduced
   std::vector<OnnxWeight> weights;
+  std::vector<OnnxWeight> constants;   ///< floating-point initializers with dimensions that are no parameters
   std::shared_ptr<const void> storage; ///< of the bytes of the weights
 };
 
 /// Imports the model in `bytes` (borrowed until it returns; the storage keeps what it needs). `path` is for messages,
 /// and its folder the place of external data. Floating-point initializers with at least one dimension become
-/// parameters, everything else constants; what depends on constants alone is evaluated here, so that arithmetic on
-/// shapes disappears. Fails with a diagnostic that names the node, its operator, domain and version.
+/// parameters unless the file says that they are none (Initializers.h), everything else constants; what depends on
+/// constants alone is evaluated here, so that arithmetic on shapes disappears. Fails with a diagnostic that names the
+/// node, its operator, domain and version.
 mlir::FailureOr<OnnxModel> importOnnx(llvm::StringRef bytes, const std::string &path, mlir::MLIRContext &context,
                                       const OnnxOptions &options);
 

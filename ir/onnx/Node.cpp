@@ -84,8 +84,10 @@ Value Node::input(unsigned index) {
     return {};
   }
   const std::string &name = proto.input(int(index));
-  Value value = importer.lookup(scope, name);
-  if (!value)
+  Value value = importer.lookup(scope, name, &proto, int(index));
+  if (!value && importer.findInitializer(scope, name))
+    rejected = true;
+  else if (!value)
     reject() << "reads '" << name << "', which no node before it makes";
   return value;
 }
@@ -93,7 +95,7 @@ Value Node::input(unsigned index) {
 Value Node::stateInput(unsigned index) {
   if (!hasInput(index) || !importer.findInitializer(scope, proto.input(int(index))))
     return input(index);
-  Value value = importer.lookupState(scope, proto.input(int(index)));
+  Value value = importer.lookupState(scope, proto, int(index));
   rejected = rejected || !value;
   return value;
 }

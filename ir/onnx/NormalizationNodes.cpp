@@ -90,10 +90,8 @@ static Results batchNorm(Node &node) {
                    {node.attr("epsilon", epsilon), node.attr("momentum", 1 - node.number("momentum", 0.9))});
   };
   if (node.version() >= 14 && node.integer("training_mode", 0) != 0) {
-    Results results = trainingBatchNorm(node, x, epsilon);
-    if (node.isTraining())
-      results[0] = norm();
-    return results;
+    // A training moves the statistics by itself; who reads the moved ones is refused.
+    return node.isTraining() ? Results{norm()} : trainingBatchNorm(node, x, epsilon);
   }
   if (node.hasOutput(1)) {
     node.reject() << "has outputs of training, which version " << node.version()

@@ -182,6 +182,11 @@ int main(int argc, char **argv) {
   bool listsOps = false;
   print->add_flag("--list-ops", listsOps,
                   "print every op with what it has (gradient, sharding rule, …); needs no MODEL (default: off)");
+  print
+      ->add_flag("--json", request.parametersAsJson,
+                 "print the table of parameters (name, type, role, readers) as JSON on stdout; an import of ONNX\n"
+                 "prints it as text on stderr otherwise (default: off)")
+      ->excludes(emit);
   print->add_flag("--save-phases", request.savePhases,
                   "keep the graph after each compiler pass in the job, for dgviz (default: off)");
   const Words<Form> forms = {{"text", Form::text}, {"json", Form::json}};
@@ -241,6 +246,8 @@ int main(int argc, char **argv) {
       return endWithUsage("--const {}: expected NAME=@FILE.npy", constant);
     request.constants[constant.substr(0, equals)] = constant.substr(equals + 2);
   }
+  if (request.parametersAsJson && (request.simulate != Form::none || request.explain != Form::none))
+    return endWithUsage("--json: --simulate and --explain print something else on stdout: leave one of them out");
   if (request.simulate != Form::none && !output.empty())
     return endWithUsage("-o {}: --simulate writes no job: leave one of the two out", output);
   if (output.empty() && (request.simulate != Form::none || request.explain != Form::none))

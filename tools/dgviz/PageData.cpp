@@ -365,6 +365,13 @@ Result<Json> phasesJson(const Report &report, LayoutStore &layouts) {
   return list;
 }
 
+Json parametersJson(const Job &job) {
+  Json list = Json::array();
+  for (const Parameter &parameter : job.parameters)
+    list.push_back({parameter.name, parameter.type, parameter.role, parameter.readers});
+  return list;
+}
+
 Json reasonsJson(const Job &job) {
   if (!job.reasons)
     return nullptr;
@@ -408,6 +415,7 @@ Result<std::string> pageData(const Report &report) {
                {"layouts", std::move(layouts)},
                {"difference", differenceJson(report)},
                {"reasons", reasonsJson(*report.job)},
+               {"parameters", parametersJson(*report.job)},
                {"phases", std::move(*phases)}};
   return data.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -46,6 +46,18 @@ private:
     line("model      {} ({}), {} parameters, {}", printable(plan.model.name), printable(plan.model.source),
          countText(double(plan.model.parameters)),
          plan.model.optimizer.empty() ? "no optimizer" : printable(plan.model.optimizer));
+    std::map<std::string, size_t> roles;
+    for (const Parameter &parameter : report.job->parameters)
+      ++roles[parameter.role];
+    for (const auto &[role, count] : roles)
+      line("tensors    {} {}", count, printable(role));
+    for (const Parameter &parameter : report.job->parameters)
+      if (parameter.readers.size() > 1) {
+        std::string readers;
+        for (const std::string &reader : parameter.readers)
+          readers += (readers.empty() ? "" : ", ") + printable(reader);
+        line("           {} ({}) is shared by {}", printable(parameter.name), printable(parameter.type), readers);
+      }
     line("mesh       pipe={} data={} tensor={}: {} ranks", plan.mesh.sizeOf("pipe"), plan.mesh.sizeOf("data"),
          plan.mesh.sizeOf("tensor"), plan.mesh.numRanks());
     for (const ProgramView &view : report.programs)

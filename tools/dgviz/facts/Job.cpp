@@ -23,7 +23,13 @@ Result<Job> readJob(const std::string &path) {
   Result<plan::Plan> plan = plan::fromJson(std::string(*text));
   if (!plan)
     return Status::error(plan.status().kind(), "{}: {}", path, plan.status().message());
-  Job job{path, std::move(*plan), {}, {}, {}};
+  Job job{path, std::move(*plan), {}, {}, {}, {}};
+  if (package->has("parameters.json")) {
+    Result<std::vector<Parameter>> parameters = parametersFromJson(std::string(*package->text("parameters.json")));
+    if (!parameters)
+      return Status::error(parameters.status().kind(), "{}: {}", path, parameters.status().message());
+    job.parameters = std::move(*parameters);
+  }
   if (package->has("phases.json")) {
     Result<std::vector<CompilerPhase>> phases = phasesFromJson(std::string(*package->text("phases.json")));
     if (!phases)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a package holds that is shown: its plan, the machines it was made for, why the search chose it, and the phases
-// of its compilation.
+// What a package holds that is shown: its plan, its parameters, the machines it was made for, why the search chose it,
+// and the phases of its compilation.
 #pragma once
 
+#include "tools/dgviz/facts/Parameters.h"
 #include "tools/dgviz/facts/Phases.h"
 #include "tools/dgviz/facts/SearchReasons.h"
 
@@ -20,6 +21,7 @@ struct Job {
   std::optional<std::vector<CompilerPhase>> phases;
   std::optional<SearchReasons> reasons;        ///< of a searched plan
   std::optional<partitioner::Cluster> cluster; ///< that it was predicted on; none in packages of older versions
+  std::vector<Parameter> parameters;           ///< none in packages of older versions
 };
 
 /// Fails with badInput, and a message that names the file, on anything that is not a whole package with a readable

@@ -64,6 +64,8 @@ function showSummary() {
   swatch(legend, workColours[0], 'computing');
   swatch(legend, workColours[4], 'communication not hidden');
   swatch(legend, 'var(--idle)', 'waiting');
+  const tensors = panel(host, 'Parameters', plural(view.parameters.length, 'tensor') + ' of the model');
+  table(tensors.body, [['name'], ['type'], ['role'], ['read by']], view.parameters.map(([name, type, role, readers]) => ({ cells: [name, type, role, readers.join(', ')] })), 'The job was made by a version of dgc that kept no table.');
   const next = panel(host, 'Look further', '');
   const links = put(next.body, 'div', { class: 'next' });
   [['graph', 'what is computed where'], ['timeline', 'when, and the critical path'], ['memory', 'what fills the memory'], ['communication', 'who talks to whom'], ['alternatives', 'what the search passed over'], ['difference', 'against another plan'], ['passes', 'how the compiler got there']]
