@@ -119,6 +119,11 @@ Result<Source> readSource(const Request &request, const BatchPlan &batch, mlir::
     onnx.isFrozen = [&](llvm::StringRef name) {
       return llvm::any_of(request.frozen, [&](const auto &pattern) { return passes::matchesPattern(name, pattern); });
     };
+    onnx.keepsTrainingMode = request.keepsTrainingMode;
+    if (onnx.isTraining && onnx.keepsTrainingMode)
+      return Status::error(ErrorKind::usage,
+                           "--training-mode is for --infer: a training always computes batch norm and "
+                           "dropout in training mode: leave one of them out");
     if (onnx.batch > 0)
       onnx.bindings["batch"] = onnx.batch;
     Result<ir::OnnxModel> imported = loadOnnx(request.model, context, onnx, request.constants, messages);
@@ -135,6 +140,9 @@ Result<Source> readSource(const Request &request, const BatchPlan &batch, mlir::
     return Status::error(ErrorKind::usage, "--bind {}={}: {} has no dimension of that name, expected batch=SIZE", name,
                          size, request.model);
   }
+  if (request.keepsTrainingMode)
+    return Status::error(ErrorKind::usage, "--training-mode: {} is no ONNX model: write the graph that you mean",
+                         request.model);
   if (!request.constants.empty())
     return Status::error(ErrorKind::usage, "--const {}: {} is no ONNX model: write a dg.constant or dg.literal",
                          request.constants.begin()->first, request.model);

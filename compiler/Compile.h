@@ -50,7 +50,8 @@ struct Request {
   bool parametersAsJson = false; ///< the table of parameters goes into the output's text, not into a message
 
   Purpose purpose = Purpose::automatic;
-  std::string loss; ///< "": the model has one
+  bool keepsTrainingMode = false; ///< of an inference of ONNX: batch norm and dropout as the file was exported
+  std::string loss;               ///< "": the model has one
   std::string optimizer;
   std::vector<std::string> frozen; ///< patterns of parameters that are not trained
   int64_t batch = 0;

@@ -21,6 +21,8 @@ struct OnnxOptions {
   std::map<std::string, mlir::DenseElementsAttr> constants; ///< inputs that are made constants
   /// The model will be trained: batch norm and dropout become ops that know both ways, however the file was exported.
   bool isTraining = false;
+  /// Without training: batch norm and dropout compute as the file was exported, for training too; else as in inference.
+  bool keepsTrainingMode = false;
   /// Whether a parameter of that name is not to be trained; null: none is. What cannot be trained must not be.
   std::function<bool(llvm::StringRef)> isFrozen;
 };

@@ -106,6 +106,7 @@ public:
   mlir::OpBuilder &builder() { return importer.builder; }
   bool isRejected() const { return rejected; }
   bool isTraining() const { return importer.options.isTraining; }
+  bool keepsTrainingMode() const { return importer.options.keepsTrainingMode; }
   mlir::Location loc() const { return location; }
 
 private:

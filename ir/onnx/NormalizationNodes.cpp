@@ -79,7 +79,8 @@ static Results trainingBatchNorm(Node &node, Value x, double epsilon) {
   return {y, moved(node.input(3), own.mean), moved(node.input(4), own.variance)};
 }
 
-/// `--train` needs the running statistics as state, whether the file was exported for training or for inference.
+/// `--train` needs the running statistics as state, whether the file was exported for training or for inference;
+/// `--infer` uses them, unless `--training-mode` keeps those of the batch at hand.
 static Results batchNorm(Node &node) {
   Value x = node.input(0);
   if (!x)
@@ -90,8 +91,10 @@ static Results batchNorm(Node &node) {
                    {node.attr("epsilon", epsilon), node.attr("momentum", 1 - node.number("momentum", 0.9))});
   };
   if (node.version() >= 14 && node.integer("training_mode", 0) != 0) {
-    // A training moves the statistics by itself; who reads the moved ones is refused.
-    return node.isTraining() ? Results{norm()} : trainingBatchNorm(node, x, epsilon);
+    if (node.keepsTrainingMode())
+      return trainingBatchNorm(node, x, epsilon);
+    // A training moves the statistics by itself, and who reads the moved ones is refused; an inference leaves them.
+    return node.isTraining() ? Results{norm()} : Results{norm(), node.stateInput(3), node.stateInput(4)};
   }
   if (node.hasOutput(1)) {
     node.reject() << "has outputs of training, which version " << node.version()

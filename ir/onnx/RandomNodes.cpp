@@ -77,8 +77,8 @@ static Results bernoulli(Node &node) {
   return {node.cast(node.op("compare", {unit, x}, {node.attr("predicate", StringRef("lt"))}), element)};
 }
 
-/// `--train` drops, however the file was exported, and evaluation does not; else the file's own mode decides, which may
-/// be known only when the model runs.
+/// `--train` drops, however the file was exported; evaluation and inference do not, unless `--training-mode` keeps the
+/// file's own mode, which may be known only when the model runs.
 static Results dropout(Node &node) {
   Value x = node.input(0);
   if (!x)
@@ -93,17 +93,22 @@ static Results dropout(Node &node) {
       return {};
     return {node.op("dropout", {x}, {node.attr("rate", *ratio), node.attr("batch_dim", sampleDim(node, tensorOf(x)))})};
   }
+  // The mask: bools since version 10, elements of the input's type before.
+  Type maskElement = node.version() >= 10 ? i1 : element;
+  auto whole = [&]() -> Results {
+    return {x, node.op("expand", {node.scalar(1, maskElement)}, {node.attr("shape", tensorOf(x).getShape())})};
+  };
+  if (!node.keepsTrainingMode())
+    return whole();
   bool dropsAlways = node.version() < 7 && node.integer("is_test", 0) == 0;
   Value drops = isNew && node.hasInput(2) ? node.reshape(node.input(2), {}) : node.scalar(dropsAlways, i1);
   Value ratio = isNew && node.hasInput(1) ? node.cast(node.reshape(node.input(1), {}), element)
                                           : node.scalar(isNew ? 0.5 : node.number("ratio", 0.5), element);
   if (!drops || !ratio)
     return {};
-  // The mask: bools since version 10, elements of the input's type before.
-  Type maskElement = node.version() >= 10 ? i1 : element;
   std::optional<DenseElementsAttr> known = constantOf(drops);
   if (known && hostTensorOf(*known).data[0] == 0)
-    return {x, node.op("expand", {node.scalar(1, maskElement)}, {node.attr("shape", tensorOf(x).getShape())})};
+    return whole();
   Value unit = drawn(node, "random_uniform", tensorOf(x), {});
   Value isKept = node.op("compare", {unit, ratio}, {node.attr("predicate", StringRef("ge"))});
   isKept = node.op("logical_or", {isKept, node.op("logical_not", {drops})});

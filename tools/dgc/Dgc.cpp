@@ -70,6 +70,9 @@ int main(int argc, char **argv) {
   auto *what = app.add_option_group("What to build");
   what->add_flag("--train", isTrain, "train @loss (default where the model has @loss)");
   what->add_flag("--infer", isInfer, "run @forward, or @loss up to its loss (default elsewhere)");
+  what->add_flag("--training-mode", request.keepsTrainingMode,
+                 "--infer of an ONNX model that was exported for training: dropout drops and batch norm uses the\n"
+                 "statistics of the batch, as in the file (default: dropout is off, batch norm uses its running ones)");
   what->add_option("--loss", request.loss,
                    "loss of --train for a model without one: mse, cross_entropy:label_smoothing=0.1, nll, …; targets "
                    "become the input y (default: the model's)");

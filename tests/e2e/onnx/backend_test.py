@@ -101,7 +101,7 @@ def compile_model(dgc, model, job, files):
     """(exit code, message, names made constants). Inputs that the model takes shapes from are bound, one by one as dgc asks for them."""
     constants = []
     while True:
-        command = [dgc, model, "--infer", "-o", job]
+        command = [dgc, model, "--infer", "--training-mode", "-o", job]
         for name in constants:
             command += ["--const", f"{name}=@{files[name]}"]
         code, message = run(command)
@@ -118,7 +118,7 @@ def run_test(options, name):
     model_path = os.path.join(folder, "model.onnx")
     model = onnx_files.read_model(model_path)
     if not all(value.is_tensor and value.dtype for value in model.inputs + model.outputs):
-        code, message = run([options.dgc, model_path, "--infer", "--emit", "dg"])
+        code, message = run([options.dgc, model_path, "--infer", "--training-mode", "--emit", "dg"])
         if code != BAD_INPUT:
             return Outcome(name, "crashed", f"dgc took a model with inputs that are no tensors, exit code {code}: {message[-300:]}")
         return Outcome(name, "unsupported", reason(message, model_path))

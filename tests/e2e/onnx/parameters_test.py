@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Proves what is a parameter of an ONNX file, by files as PyTorch's two exporters write them: tensors that they merged are separate, a tied head
-is shared, constants are not trained, what cannot be trained is refused, and statistics of batch norm keep
-their names.
+is shared, constants are not trained, what cannot be trained is refused, statistics of batch norm keep their names, and inference of a file that
+was exported for training neither drops nor takes the statistics of the batch.
 
 usage: parameters_test.py --dgc DGC --dgrun DGRUN --dgviz DGVIZ
 """
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 
+import onnx_files
 from training_test import field, node, tensor, value_info
 
 WORDS, WIDTH = 5, 4
@@ -178,6 +179,27 @@ class Test:
         found = {name for name, row in self.table("norms.onnx").items() if row[1] == "statistics"}
         self.check("names of merged statistics", found, {"bn.running_mean", "bn.running_var", "bn2.running_mean", "bn2.running_var"})
 
+    def infers_without_dropping(self):
+        self.write("norm.onnx", *training_mode_model(), outputs=(("y", ["N", WIDTH]),))
+        rows = [[float(row + column) for column in range(WIDTH)] for row in range(2)]
+        flat = [value for row in rows for value in row]
+        onnx_files.write_npy(os.path.join(self.folder, "x.npy"), onnx_files.Tensor("x", "<f4", [2, WIDTH], struct.pack(f"<{len(flat)}f", *flat)))
+        results = []
+        for flags in ([], ["--training-mode"]):
+            self.dgc("norm.onnx", "--infer", "--batch", "2", "-o", "norm.dgx", *flags)
+            done = subprocess.run([self.options.dgrun, "norm.dgx", "--input", "x=@x.npy", "--output", "y=@y.npy"], cwd=self.folder, capture_output=True,
+                                  text=True, timeout=60)
+            self.check(f"exit code of dgrun ({done.stderr})", done.returncode, 0)
+            results.append(onnx_files.read_npy(os.path.join(self.folder, "y.npy")).values())
+        expected = [(value - 1) / math.sqrt(4 + 1e-5) for value in flat]
+        self.check("inference uses the running statistics and drops nothing", max(map(lambda a, b: abs(a - b), results[0], expected)) < 1e-6, True)
+        # Of the batch at hand: each column is -1 or 1, then dropped or doubled.
+        self.check("--training-mode keeps both", {round(abs(value), 2) for value in results[1]} <= {0.0, 2.0}, True)
+        self.dgc("norm.onnx", "--train", "--training-mode", "--loss", "mse", "--batch", "2", code=2)
+        with open(os.path.join(self.folder, "m.mlir"), "w", encoding="utf-8") as out:
+            out.write("dg.graph @forward(%x: tensor<2x2xf32>) {\n  %y = dg.relu %x\n  dg.return %y {names = [\"y\"]}\n}\n")
+        self.dgc("m.mlir", "--infer", "--training-mode", code=2)
+
 
 def main():
     parser = argparse.ArgumentParser()
@@ -185,7 +207,7 @@ def main():
         parser.add_argument(name, required=True)
     with tempfile.TemporaryDirectory(prefix="dg-parameters-") as folder:
         test = Test(parser.parse_args(), folder)
-        for one in (test.separates_and_shares, test.shares_by_name, test.refuses, test.names_statistics):
+        for one in (test.separates_and_shares, test.shares_by_name, test.refuses, test.names_statistics, test.infers_without_dropping):
             one()
         print("\n".join(test.failures) or f"{test.count} checks passed")
         return 1 if test.failures else 0

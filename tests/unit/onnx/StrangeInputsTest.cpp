@@ -14,9 +14,11 @@ using mlir::succeeded;
 
 namespace {
 
-/// The one output of the graph.
+/// The one output of the graph, in the mode of the file.
 HostTensor runGraph(const std::string &graph, const TensorMap &inputs) {
-  Import import(modelBytes(graph));
+  OnnxOptions options;
+  options.keepsTrainingMode = true;
+  Import import(modelBytes(graph), options);
   EXPECT_TRUE(succeeded(import.model)) << import.messages;
   if (failed(import.model))
     return {};
