@@ -65,6 +65,8 @@ static bool fits(const std::vector<int64_t> &found, const Argument &argument) {
 }
 
 bool Column::copySample(int64_t index, std::byte *to) const {
+  if (rows)
+    index = (*rows)[size_t(index)];
   auto after = std::upper_bound(shards.begin(), shards.end(), index,
                                 [](int64_t at, const Shard &shard) { return at < shard.firstSample; });
   const Shard &shard = *(after - 1);
@@ -156,13 +158,13 @@ std::string Dataset::describe() const {
     const Argument &argument = column.argument();
     std::vector<char> row(size_t(column.elements * column.conversion.targetBytes()));
     std::string rows;
-    for (int64_t sample : {int64_t(0), column.count - 1})
-      if (!row.empty() && sample >= 0 && sample < column.count) {
+    for (int64_t sample : {int64_t(0), column.numSamples() - 1})
+      if (!row.empty() && sample >= 0) {
         (void)column.copySample(sample, reinterpret_cast<std::byte *>(row.data())); // what does not fit is told later
         rows.append(row.begin(), row.end());
       }
     std::string conversion = column.conversion.describe();
-    text += fmt::format("{}{} {}x{} {}{}{} {:016x}", text.empty() ? "" : ", ", argument.name, column.count,
+    text += fmt::format("{}{} {}x{} {}{}{} {:016x}", text.empty() ? "" : ", ", argument.name, column.numSamples(),
                         fmt::join(argument.sampleShape, "x"), plan::nameOf(argument.dtype),
                         conversion.empty() ? "" : " ", conversion, streamOf(rows));
   }
@@ -269,6 +271,14 @@ Result<Dataset> Dataset::open(const std::vector<Argument> &arguments, const Data
     dataset.columns.push_back(std::move(*column));
   }
   return dataset;
+}
+
+Dataset Dataset::take(std::vector<int64_t> samples) const {
+  Dataset taken = *this;
+  auto rows = std::make_shared<const std::vector<int64_t>>(std::move(samples));
+  for (Column &column : taken.columns)
+    column.rows = rows;
+  return taken;
 }
 
 Result<std::pair<std::string, std::string>> splitAssignment(const std::string &flag, const std::string &text) {

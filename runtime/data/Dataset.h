@@ -36,7 +36,7 @@ Result<std::vector<Argument>> argumentsOf(const plan::Plan &plan, const plan::Pr
 class Column {
 public:
   const Argument &argument() const { return target; }
-  int64_t numSamples() const { return count; }
+  int64_t numSamples() const { return rows ? int64_t(rows->size()) : count; }
   /// Converts sample `index` into `to`, as many elements as the argument's sample has. False if a value does not fit.
   bool copySample(int64_t index, std::byte *to) const;
   /// What the user wrote: for messages.
@@ -57,6 +57,7 @@ private:
   Conversion conversion;
   std::vector<Shard> shards;
   int64_t count = 0, elements = 0, sampleBytes = 0;
+  std::shared_ptr<const std::vector<int64_t>> rows; ///< which samples of the shards; null: all
 };
 
 /// Which data feed which argument, as the user wrote it.
@@ -77,6 +78,8 @@ public:
   /// Names, shapes and types of the columns, how they are converted, and a hash of the first and last sample of each:
   /// cheap, and the same on every host that was given the same data.
   std::string describe() const;
+  /// The samples of these numbers, in this order; it shares the memory of this set, of which all samples were taken.
+  Dataset take(std::vector<int64_t> samples) const;
   /// Null if there is none.
   const Column *find(const std::string &argument) const;
 
