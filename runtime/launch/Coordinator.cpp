@@ -117,6 +117,11 @@ void Coordinator::onEnded(LaunchMessage event) {
 void Coordinator::onAsked(int signal) {
   if (signal == SIGTERM)
     return save();
+  if (signal == SIGINT && options.savesOnInterrupt && mode == Mode::running) {
+    fmt::print(stderr, "{}: stopping after this step to save; Ctrl-C once more ends it at once\n", options.tool);
+    savedFor = "Ctrl-C";
+    return save();
+  }
   if (mode == Mode::stopping)
     return;
   interrupt = signal;
@@ -376,7 +381,7 @@ int Coordinator::finish() {
   int code = 0; // finished after all, unless someone says otherwise
   std::string why;
   if (isSaveOverdue) {
-    why = fmt::format("SIGTERM came, and not every rank had left {} s later; {} killed",
+    why = fmt::format("{} came, and not every rank had left {} s later; {} killed", savedFor,
                       options.saveTime.count() / 1000, others);
     local.tellFailure({.text = why});
     code = exitTerminated;

@@ -66,10 +66,11 @@ private:
   Mode mode = Mode::running;
   FailureReport failure;
   StragglerWatch watch;
-  int64_t straggler = -1;    ///< that the user was told of
-  uint64_t numExchanges = 0; ///< that have been answered
-  size_t numWaiting = 0;     ///< ranks with a part of an exchange that is not answered
-  int interrupt = 0;         ///< SIGINT or SIGHUP, when that ended the job
+  int64_t straggler = -1;           ///< that the user was told of
+  uint64_t numExchanges = 0;        ///< that have been answered
+  size_t numWaiting = 0;            ///< ranks with a part of an exchange that is not answered
+  const char *savedFor = "SIGTERM"; ///< what asked the ranks to save
+  int interrupt = 0;                ///< SIGINT or SIGHUP, when that ended the job
   bool isSaveOverdue = false;
   Deadline deadline = Deadline::max(); ///< of the mode
   Deadline explanationDeadline = Deadline::max();

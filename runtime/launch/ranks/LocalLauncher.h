@@ -38,6 +38,8 @@ struct LaunchOptions {
   bool isOutputShared = false;
   /// After a failure or Ctrl-C: how long ranks may take to go by themselves before SIGKILL.
   std::chrono::milliseconds stopTime{1000};
+  /// Ctrl-C asks the ranks to save and leave, as SIGTERM does; a second one ends them at once.
+  bool savesOnInterrupt = false;
   /// After SIGTERM: how long ranks may take to save and go before SIGKILL.
   std::chrono::milliseconds saveTime{25000};
 };
