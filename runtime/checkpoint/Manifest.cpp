@@ -41,6 +41,15 @@ static nlohmann::json toJson(const Plateau &plateau) {
   return json;
 }
 
+static nlohmann::json toJson(const Best &best) {
+  return {{"metric", best.metric}, {"value", fromDouble(best.value)}, {"step", best.step}, {"since", best.since}};
+}
+
+static Best toBest(const nlohmann::json &json) {
+  return {json.at("metric").get<std::string>(), toDouble(json.at("value")), json.at("step").get<int64_t>(),
+          json.at("since").get<int64_t>()};
+}
+
 static Plateau toPlateau(const nlohmann::json &json) {
   Plateau plateau;
   plateau.factor = toDouble(json.at("factor"));
@@ -70,6 +79,13 @@ std::string toJson(const Manifest &manifest) {
                          {"file", tensorFileName},
                          {"file_bytes", manifest.fileBytes},
                          {"file_xxh3", manifest.fileHash}};
+  json["evaluated_step"] = state.evaluatedStep;
+  if (state.kept)
+    json["best"] = toJson(*state.kept);
+  if (state.stopping)
+    json["stopping"] = toJson(*state.stopping);
+  if (state.validation > 0)
+    json["validation"] = state.validation;
   if (state.plateau != Plateau())
     json["plateau"] = toJson(state.plateau);
   if (!state.origin.empty())
@@ -109,6 +125,13 @@ Result<Manifest> manifestFromJson(const std::string &text, const std::string &pa
     state.lossSum = toDouble(json.at("loss_sum"));
     state.learningRate = toDouble(json.at("learning_rate"));
     json.at("lr_schedule").get_to(state.schedule);
+    // Before 2026-11-18 an epoch that was closed had been evaluated, and nothing else was known.
+    state.evaluatedStep = json.value("evaluated_step", state.position == 0 ? state.step : -1);
+    if (json.contains("best"))
+      state.kept = toBest(json.at("best"));
+    if (json.contains("stopping"))
+      state.stopping = toBest(json.at("stopping"));
+    state.validation = json.value("validation", 0.0);
     if (json.contains("plateau"))
       state.plateau = toPlateau(json.at("plateau"));
     if (json.contains("origin_xxh3"))

@@ -114,4 +114,36 @@ Result<std::optional<EvaluationInfo>> Evaluation::evaluate(LossChannel &channel,
   return std::optional(info);
 }
 
+Result<bool> runEvaluation(const RankRun &run, const EvaluationOptions &options, const data::Dataset &dataset,
+                           bool &hasPeerFailed) {
+  auto evaluation = Evaluation::create(run, dataset, options.batch);
+  if (!evaluation)
+    return evaluation.status();
+  LossChannel channel(run.plan, run.rank, run.transport, run.timeout, [](const StepInfo &) {}, run.progress);
+  StartInfo start;
+  start.plan = &run.plan;
+  start.program = "eval";
+  start.batch = options.batch > 0 ? options.batch : run.plan.findProgram("eval")->batch;
+  start.samples = dataset.numSamples();
+  start.threads = options.threads;
+  start.seed = options.seed;
+  start.target = run.target;
+  run.reporter.start(start);
+  auto begin = std::chrono::steady_clock::now();
+  uint64_t steps = 0;
+  auto info = evaluation->evaluate(channel, options.seed, [&] { return run.mayStartStep(++steps); }, hasPeerFailed);
+  if (!info)
+    return info.status();
+  if (*info)
+    run.reporter.evaluation(**info);
+  EndInfo end;
+  end.steps = int64_t(steps);
+  end.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  end.stopped = !*info;
+  end.arenaBytes = run.executor.arenaBytes(), end.peakBytes = run.peakBytes();
+  run.reporter.end(end);
+  run.reporter.flush();
+  return info->has_value();
+}
+
 } // namespace dg::session

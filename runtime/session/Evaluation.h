@@ -34,6 +34,17 @@ private:
   bool hasLoss = false, hasAccuracy = false;
 };
 
+struct EvaluationOptions {
+  int64_t batch = 0; ///< 0: the program's
+  uint64_t seed = 0;
+  uint32_t threads = 1; ///< for the report
+};
+
+/// An evaluation and nothing else, reported. False if the job was asked to stop before its end. On failure
+/// `hasPeerFailed` says whether it came from another rank.
+Result<bool> runEvaluation(const RankRun &run, const EvaluationOptions &options, const data::Dataset &dataset,
+                           bool &hasPeerFailed);
+
 /// Whether `batch` samples can be evaluated at once by the plan; the same check before ranks exist.
 Status checkEvaluation(const plan::Plan &plan, int64_t batch);
 

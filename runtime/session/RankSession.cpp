@@ -227,8 +227,13 @@ Result<int> RankSession::work() {
   } else {
     if (assignment.resume)
       status = assignment.resume->restore(plan, run.at(), *executor);
-    if (status)
+    if (status && assignment.inference) {
       status = runInference(run, *assignment.inference, *assignment.dataset, isPeers);
+    } else if (status) {
+      auto isWhole = runEvaluation(run, *assignment.evaluation, *assignment.dataset, isPeers);
+      status = isWhole.status();
+      code = isWhole && !*isWhole ? exitTerminated : 0;
+    }
   }
   hasPeerFailed = hasPeerFailed || isPeers;
   if (status)

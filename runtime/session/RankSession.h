@@ -6,6 +6,7 @@
 #include "runtime/data/Dataset.h"
 #include "runtime/device/host/HostDevice.h"
 #include "runtime/launch/link/RankContext.h"
+#include "runtime/session/Evaluation.h"
 #include "runtime/session/Inference.h"
 #include "runtime/session/Job.h"
 #include "runtime/session/Training.h"
@@ -20,8 +21,9 @@ struct Assignment {
   DeviceMaker device = hostDeviceMaker;
   std::optional<data::Dataset> dataset, evalDataset;
   std::optional<checkpoint::Checkpoint> resume;
-  std::optional<TrainingOptions> training; ///< one of the two
+  std::optional<TrainingOptions> training; ///< one of the three
   std::optional<InferenceOptions> inference;
+  std::optional<EvaluationOptions> evaluation;
   uint32_t threads = 1;
   int64_t ranksOnHost = 1;    ///< that share its cores
   uint64_t residentBytes = 0; ///< of dgrun before it opened anything

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/Training.h"
 
+#include "runtime/checkpoint/Retention.h"
 #include "runtime/data/Feeder.h"
 #include "runtime/session/Evaluation.h"
 #include "runtime/session/ReplicaCheck.h"
 #include "runtime/session/report/LossChannel.h"
 
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -17,23 +17,6 @@ using Clock = std::chrono::steady_clock;
 
 static double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-Result<CheckpointInterval> CheckpointInterval::parse(const std::string &text) {
-  int64_t count = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  std::string unit(end, text.data() + text.size());
-  CheckpointInterval interval;
-  if (error == std::errc() && count > 0) {
-    if (unit == "epochs" || unit == "epoch")
-      interval.epochs = count;
-    else if (unit == "steps" || unit == "step")
-      interval.steps = count;
-  }
-  if (interval.epochs == 0 && interval.steps == 0)
-    return Status::error(ErrorKind::usage,
-                         "--checkpoint-every '{}': expected a number and a unit, as 10epochs or 500steps", text);
-  return interval;
 }
 
 Status checkTraining(const plan::Plan &plan, const TrainingOptions &options, int64_t numSamples) {
@@ -59,6 +42,11 @@ Status checkResume(const checkpoint::TrainingState &state, const TrainingOptions
     return Status::error(ErrorKind::usage,
                          "--seed {}: the checkpoint was trained with seed {}; leave --seed out to continue",
                          options.seed, state.seed);
+  if (state.validation != options.validation)
+    return Status::error(ErrorKind::usage,
+                         "--validation {:g}: the checkpoint was trained with {:g} of the data held out; give the same, "
+                         "or leave --validation out",
+                         options.validation, state.validation);
   if (state.position == 0)
     return Status::ok();
   if (state.numSamples != numSamples)
@@ -95,8 +83,10 @@ public:
 
 private:
   bool isFinished() const {
-    return (options.epochs > 0 && state.epoch >= options.epochs) || (options.steps > 0 && state.step >= options.steps);
+    return (options.epochs > 0 && state.epoch >= options.epochs) ||
+           (options.steps > 0 && state.step >= options.steps) || isStoppedByRule();
   }
+  bool isStoppedByRule() const { return options.stopWhen && options.stopWhen->isOver(state.stopping); }
   /// Samples of the next step; 0 at the end of the epoch.
   int64_t nextCount() const {
     int64_t left = dataset.numSamples() - state.position;
@@ -117,10 +107,14 @@ private:
   Status checkReplicas();
   /// Leaves `found` empty where there is nothing to evaluate on.
   Result<Outcome> evaluate(std::optional<EvaluationInfo> &found);
-  void report(std::optional<EvaluationInfo> evaluated);
+  /// Tells an evaluation, and what follows from it. One that is not due, as at the end of --steps, changes nothing of
+  /// how a longer run goes on.
+  void report(std::optional<EvaluationInfo> evaluated, bool isDue);
   /// Fails, on the rank that has the loss, unless it is finite or need not be. It came from the parameters after
   /// `parametersStep`: a checkpoint of these is not a good one.
   Status checkLoss(const char *what, double loss, int64_t parametersStep) const;
+  /// Inside an epoch, before its next step: what is due after the step before it. `stopped` as evaluate.
+  Result<Outcome> betweenSteps();
   Status save();
   Result<Outcome> finish(Outcome outcome);
   /// A failure inside a step or in a message means that another rank is gone or silent.
@@ -139,8 +133,10 @@ private:
   LossChannel channel;
   std::optional<Evaluation> evaluation;
   std::optional<checkpoint::CheckpointWriter> writer;
-  int64_t savedStep = -1, evaluatedStep = -1;
+  int64_t savedStep = -1;
   std::string lastCheckpoint, checkpointBefore; ///< empty: none
+  bool isNewBest = false;                       ///< the last evaluation, which then is saved
+  std::optional<int64_t> bestSaved;             ///< the step of the best checkpoint
   uint64_t stepsHere = 0;                       ///< of this process, those of evaluations too
   Clock::time_point started = Clock::now();
 };
@@ -151,10 +147,8 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
     state = resume->state();
     savedStep = state.step;
     lastCheckpoint = resume->path();
-    // An epoch that is closed was evaluated. Inside one there is only the evaluation at the end of --steps, of which
-    // the checkpoint does not tell whether it came to its end.
-    if (state.position == 0)
-      evaluatedStep = state.step;
+    if (state.kept && options.keepBest && state.kept->metric == options.keepBest->name)
+      bestSaved = state.kept->step;
   }
   state.model = run.plan.model.name;
   state.seed = options.seed;
@@ -164,6 +158,7 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
   if (state.schedule != options.schedule.describe())
     state.plateau = {}; // it was another schedule's
   state.schedule = options.schedule.describe();
+  state.validation = options.validation;
   if (evalDataset) {
     auto made = Evaluation::create(run, *evalDataset, options.evalBatch);
     if (!made)
@@ -271,18 +266,25 @@ Result<Outcome> Loop::evaluate(std::optional<EvaluationInfo> &found) {
   return found ? Outcome::done : Outcome::stopped;
 }
 
-void Loop::report(std::optional<EvaluationInfo> evaluated) {
+void Loop::report(std::optional<EvaluationInfo> evaluated, bool isDue) {
   if (!evaluated)
     return;
   evaluated->epoch = state.epoch, evaluated->step = state.step;
   run.reporter.evaluation(*evaluated);
-  evaluatedStep = state.step;
+  state.evaluatedStep = state.step;
+  if (options.keepBest)
+    isNewBest = options.keepBest->observe(*evaluated, 0, state.kept);
+  if (!isDue)
+    return;
   options.schedule.observe(evaluated->loss, pointAt(state.step), state.plateau);
+  if (options.stopWhen)
+    options.stopWhen->metric.observe(*evaluated, options.stopWhen->least, state.stopping);
 }
 
 Status Loop::save() {
-  if (!writer || savedStep == state.step)
+  if (!writer || (savedStep == state.step && !isNewBest))
     return Status::ok();
+  isNewBest = false;
   DG_RETURN_IF_ERROR(fromPeer(channel.drain())); // rank 0 writes the sum of losses into the manifest
   run.setPhase(RankPhase::checkpointing);
   auto begin = Clock::now();
@@ -291,9 +293,32 @@ Status Loop::save() {
     return path.status();
   savedStep = state.step;
   checkpointBefore = std::exchange(lastCheckpoint, *path);
-  run.reporter.checkpoint({*path, state.step, secondsSince(begin)});
+  if (options.keep == 1)
+    checkpointBefore.clear(); // it is removed
+  const bool isBest = state.kept && state.kept->step == state.step;
+  if (run.rank == 0) {
+    if (isBest)
+      bestSaved = state.step;
+    checkpoint::retain(options.checkpointDirectory, {options.keep, bestSaved});
+  }
+  run.reporter.checkpoint({*path, state.step, secondsSince(begin), isBest});
   run.setPhase(RankPhase::training);
   return Status::ok();
+}
+
+Result<Outcome> Loop::betweenSteps() {
+  if (state.position == 0)
+    return Outcome::done;
+  if (evaluation && options.evalEvery.isDueAfterStep(state.step) && state.evaluatedStep != state.step) {
+    DG_RETURN_IF_ERROR(fromPeer(channel.drain()));
+    std::optional<EvaluationInfo> evaluated;
+    if (auto outcome = evaluate(evaluated); !outcome || *outcome == Outcome::stopped)
+      return outcome;
+    report(evaluated, true);
+  }
+  if (isNewBest || options.checkpointEvery.isDueAfterStep(state.step))
+    DG_RETURN_IF_ERROR(save());
+  return Outcome::done;
 }
 
 Result<Outcome> Loop::closeEpoch(Clock::time_point begin) {
@@ -307,30 +332,36 @@ Result<Outcome> Loop::closeEpoch(Clock::time_point begin) {
   // Before the epoch is closed and told: a run that is stopped here continues with the evaluation, and nothing is told
   // twice.
   std::optional<EvaluationInfo> evaluated;
-  if (auto outcome = evaluate(evaluated); !outcome || *outcome == Outcome::stopped)
-    return outcome;
+  if (options.evalEvery.isDueAfterEpoch(state.epoch + 1, state.step))
+    if (auto outcome = evaluate(evaluated); !outcome || *outcome == Outcome::stopped)
+      return outcome;
   run.reporter.epoch(info);
   ++state.epoch;
   state.position = 0;
   state.lossSum = 0;
-  report(evaluated);
+  report(evaluated, true);
   return Outcome::done;
 }
 
 Result<Outcome> Loop::finish(Outcome outcome) {
   DG_RETURN_IF_ERROR(fromPeer(channel.drain()));
-  if (outcome == Outcome::done && evaluatedStep != state.step) {
+  if (outcome == Outcome::done && state.evaluatedStep != state.step) {
     std::optional<EvaluationInfo> evaluated;
     auto evaluatedOutcome = evaluate(evaluated);
     if (!evaluatedOutcome)
       return evaluatedOutcome;
     outcome = *evaluatedOutcome;
-    report(evaluated);
+    report(evaluated, options.evalEvery.isDueAfterStep(state.step));
   }
   DG_RETURN_IF_ERROR(save());
-  bool isResumable = outcome == Outcome::stopped && writer;
-  run.reporter.end(
-      {state.step, state.epoch, secondsSince(started), isResumable, run.executor.arenaBytes(), run.peakBytes()});
+  EndInfo info{state.step, state.epoch, secondsSince(started)};
+  info.stopped = outcome == Outcome::stopped;
+  info.arenaBytes = run.executor.arenaBytes(), info.peakBytes = run.peakBytes();
+  if (writer)
+    info.saved = lastCheckpoint;
+  if (isStoppedByRule())
+    info.why = options.stopWhen->describe(*state.stopping);
+  run.reporter.end(info);
   run.setPhase(RankPhase::done);
   return outcome;
 }
@@ -342,13 +373,14 @@ Result<Outcome> Loop::train() {
     std::vector<int64_t> order = data::sampleOrder(dataset.numSamples(), options.shuffle, options.seed, state.epoch);
     int64_t count = 0;
     while (!isFinished() && (count = nextCount()) > 0) {
+      if (auto outcome = betweenSteps(); !outcome || *outcome == Outcome::stopped)
+        return outcome ? finish(Outcome::stopped) : outcome;
+      if (isFinished())
+        break; // the evaluation said so
       if (!run.mayStartStep(++stepsHere))
         return finish(Outcome::stopped);
       DG_RETURN_IF_ERROR(runStep(order, count));
       DG_RETURN_IF_ERROR(checkReplicas());
-      bool isDue = options.checkpointEvery.steps > 0 && state.step % options.checkpointEvery.steps == 0;
-      if (isDue && nextCount() > 0)
-        DG_RETURN_IF_ERROR(save());
     }
     if (nextCount() > 0)
       break; // the last step came before the end of the epoch
@@ -357,9 +389,8 @@ Result<Outcome> Loop::train() {
       return closed;
     if (*closed == Outcome::stopped)
       return finish(Outcome::stopped);
-    const CheckpointInterval &every = options.checkpointEvery;
     // A checkpoint by steps that is due at the last step of an epoch is written once the epoch is closed.
-    if ((every.epochs > 0 && state.epoch % every.epochs == 0) || (every.steps > 0 && state.step % every.steps == 0))
+    if (isNewBest || options.checkpointEvery.isDueAfterEpoch(state.epoch, state.step))
       DG_RETURN_IF_ERROR(save());
   }
   return finish(Outcome::done);

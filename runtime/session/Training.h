@@ -6,6 +6,8 @@
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/SampleOrder.h"
+#include "runtime/session/Improvement.h"
+#include "runtime/session/Interval.h"
 #include "runtime/session/LearningRate.h"
 #include "runtime/session/RankRun.h"
 
@@ -13,13 +15,6 @@
 #include <string>
 
 namespace dg::session {
-
-/// "10epochs" or "500steps".
-struct CheckpointInterval {
-  int64_t epochs = 0, steps = 0; ///< 0: not by this
-  /// Fails (usage) on anything else.
-  static Result<CheckpointInterval> parse(const std::string &text);
-};
 
 /// Checked and complete before the ranks exist.
 struct TrainingOptions {
@@ -31,7 +26,12 @@ struct TrainingOptions {
   bool dropLast = false;
   int64_t evalBatch = 0;           ///< 0: the program's
   std::string checkpointDirectory; ///< empty: none
-  CheckpointInterval checkpointEvery;
+  Interval checkpointEvery;
+  Interval evalEvery = {.epochs = 1};
+  int64_t keep = 0;                      ///< the latest so many checkpoints stay; 0: all
+  std::optional<WatchedMetric> keepBest; ///< the checkpoint of its best evaluation stays too
+  std::optional<StopRule> stopWhen;
+  double validation = 0;     ///< part of the data set that is held out
   bool allowNan = false;     ///< go on after a loss that is NaN or infinite
   int64_t checkReplicas = 0; ///< compare replicas every so many steps; 0: never
   uint32_t threads = 1;      ///< for the report

@@ -51,14 +51,22 @@ static void addData(CLI::Option_group &app, Flags &flags) {
          "in their order); default: none")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--eval-data", flags.evalData, "ARGUMENT=SOURCE: evaluated after every epoch; default: none")
+  app.add_option("--eval-data", flags.evalData,
+                 "ARGUMENT=SOURCE: evaluated after every epoch, or as --eval-every says; default: none")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--validation", flags.validation,
+                 "this part of --data, as 0.1, is held out and evaluated instead of trained on; drawn by the seed; "
+                 "default: 0, or the checkpoint's")
+      ->check(finiteNumber(true));
   app.add_option("--normalize", flags.normalize, "ARGUMENT=MEAN,STD: after bytes were scaled to [0,1]; default: 0,1")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--eval-batch", flags.evalBatch, "samples evaluated at once; default and most: the plan's")
       ->check(wholeNumber());
+  app.add_option("--eval-every", flags.evalEvery, "500steps or 2epochs; default: 1epochs");
+  app.add_flag("--evaluate", flags.evaluate,
+               "evaluate on --eval-data with the parameters of --resume, and nothing else; default: off");
   auto *buffer = app.add_option("--shuffle-buffer", flags.shuffleBuffer,
                                 "shuffle through a buffer of that many samples; default: the whole set")
                      ->check(wholeNumber());
@@ -87,6 +95,10 @@ static void addLength(CLI::Option_group &app, Flags &flags) {
       "linear, cosine (to=FACTOR), polynomial (power=), one-cycle, step:every=EPOCHS,gamma=FACTOR or "
       "every=500steps, plateau:factor=0.1,patience=10 on the evaluated loss; default: constant, or the "
       "checkpoint's");
+  app.add_option(
+      "--stop-when", flags.stopWhen,
+      "eval.loss:patience=5[,min_delta=0.001]: end once 5 evaluations in a row were no better than the best; "
+      "also of eval.accuracy and eval.perplexity; default: train to the end");
   app.add_option("--seed", flags.seed, "of initial values, shuffles and random data; default: 0, or the checkpoint's")
       ->check(wholeNumber(0, INT64_MAX));
 }
@@ -94,6 +106,12 @@ static void addLength(CLI::Option_group &app, Flags &flags) {
 static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume) {
   app.add_option("--checkpoint", flags.checkpoint, "folder for checkpoints; one is written at the end; default: none");
   app.add_option("--checkpoint-every", flags.checkpointEvery, "10epochs or 500steps; default: only at the end");
+  app.add_option("--keep", flags.keep, "only so many of the latest checkpoints stay in the folder; default: all")
+      ->check(wholeNumber());
+  app.add_option(
+      "--keep-best", flags.keepBest,
+      "eval.accuracy, eval.loss or eval.perplexity: a new best is saved at once and stays, with a link DIR/best "
+      "to it; default: none");
   resume = app.add_option("--resume", flags.resumeFrom,
                           "continue from the latest checkpoint of --checkpoint (begin, if there is none), or of this "
                           "folder; default: off")

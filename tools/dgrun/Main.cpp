@@ -51,7 +51,12 @@ int main(int argc, char **argv) {
   options.describeTask = [&](uint32_t task) {
     return task < plan.tasks.size() ? fmt::format("'{}' ({})", plan.tasks[task].name, plan.tasks[task].source) : "";
   };
-  options.onBadEnd = [&, hadRankZero = where->node == 0] { session::removeUnfinished(*assignment, hadRankZero); };
-  return dgrun::launch(std::move(*where), flags, std::move(options), dgrun::describeRun(*assignment),
-                       [&](RankContext &context) { return session::runRank(context, *assignment); });
+  const bool isFirstNode = where->node == 0;
+  options.onBadEnd = [&] { session::removeUnfinished(*assignment, isFirstNode); };
+  options.savesOnInterrupt = assignment->training && !assignment->training->checkpointDirectory.empty();
+  int code = dgrun::launch(std::move(*where), flags, std::move(options), dgrun::describeRun(*assignment),
+                           [&](RankContext &context) { return session::runRank(context, *assignment); });
+  if (std::string saved = dgrun::describeSaved(*assignment, code); isFirstNode && !saved.empty())
+    fmt::print(stderr, "dgrun: {}\n", saved);
+  return code;
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgrun/Prepare.h"
 
+#include "runtime/data/HoldOut.h"
+#include "runtime/session/DiskNeed.h"
 #include "runtime/session/Evaluation.h"
 #include "runtime/session/HostCores.h"
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 namespace dg::dgrun {
 
@@ -48,10 +51,28 @@ static Result<data::Dataset> openDataset(const plan::Plan &plan, const char *pro
   return data::Dataset::open(*arguments, specs);
 }
 
+/// What --eval-data names, which the plan can evaluate in batches of `batch`.
+static Result<data::Dataset> openEvalData(const Flags &flags, const plan::Plan &plan, int64_t batch, uint64_t seed) {
+  DG_RETURN_IF_ERROR(session::checkEvaluation(plan, batch));
+  auto specs = readSpecs("--eval-data", flags.evalData, flags.normalize, seed);
+  if (!specs)
+    return specs.status();
+  auto dataset = openDataset(plan, "eval", *specs);
+  if (!dataset)
+    return dataset.status();
+  DG_RETURN_IF_ERROR(
+      session::checkWholeBatches(*plan.findProgram("eval"), batch, dataset->numSamples(), "--eval-data",
+                                 "compile it with a --batch that divides them, and leave --eval-batch out"));
+  return dataset;
+}
+
 /// The checkpoint to begin from, if one was asked for; and no mixing of two trainings in one folder.
 static Status openCheckpoint(const Flags &flags, const plan::Plan &plan, bool isInference, Assignment &assignment) {
-  if (flags.checkpointEvery && flags.checkpoint.empty())
-    return Status::error(ErrorKind::usage, "--checkpoint-every: say where: --checkpoint DIR");
+  for (auto [flag, isGiven] : {std::pair("--checkpoint-every", flags.checkpointEvery.has_value()),
+                               {"--keep", flags.keep.has_value()},
+                               {"--keep-best", flags.keepBest.has_value()}})
+    if (isGiven && flags.checkpoint.empty())
+      return Status::error(ErrorKind::usage, "{}: say where: --checkpoint DIR", flag);
   if (!flags.resume) {
     if (auto steps = flags.checkpoint.empty() ? std::vector<int64_t>() : checkpoint::stepsIn(flags.checkpoint);
         !steps.empty())
@@ -104,6 +125,61 @@ static Status prepareInference(const Flags &flags, const plan::Plan &plan, Assig
   return Status::ok();
 }
 
+static Status prepareEvaluation(const Flags &flags, const plan::Plan &plan, Assignment &assignment) {
+  if (!flags.data.empty() || flags.validation || flags.epochs || flags.steps || !flags.checkpoint.empty() ||
+      !flags.input.empty() || !flags.output.empty())
+    return Status::error(ErrorKind::usage,
+                         "--evaluate takes --eval-data and --resume; --data, --validation, --epochs, --steps and "
+                         "--checkpoint train, --input and --output infer");
+  session::EvaluationOptions options;
+  options.batch = flags.evalBatch.value_or(0);
+  options.seed = assignment.seed;
+  options.threads = assignment.threads;
+  auto dataset = openEvalData(flags, plan, options.batch, assignment.seed);
+  if (!dataset)
+    return dataset.status();
+  assignment.dataset.emplace(std::move(*dataset));
+  assignment.evaluation = options;
+  return Status::ok();
+}
+
+/// What evaluations decide, which needs some.
+static Status readEvaluationRules(const Flags &flags, const plan::Plan &plan, session::TrainingOptions &options) {
+  const bool hasEvaluations = !flags.evalData.empty() || options.validation > 0;
+  auto needsEvaluations = [](const std::string &what) {
+    return Status::error(ErrorKind::usage, "{}: there are no evaluations; give --eval-data or --validation", what);
+  };
+  if (options.schedule.watchesEvaluations() && !hasEvaluations)
+    return needsEvaluations(fmt::format("--lr-schedule {}", options.schedule.describe()));
+  if (flags.evalEvery) {
+    if (!hasEvaluations)
+      return needsEvaluations("--eval-every");
+    auto interval = session::Interval::parse("--eval-every", *flags.evalEvery);
+    if (!interval)
+      return interval.status();
+    options.evalEvery = *interval;
+  }
+  if (flags.keepBest) {
+    if (!hasEvaluations)
+      return needsEvaluations("--keep-best");
+    auto metric = session::WatchedMetric::parse("--keep-best", *flags.keepBest);
+    if (!metric)
+      return metric.status();
+    DG_RETURN_IF_ERROR(metric->check("--keep-best", plan));
+    options.keepBest = *metric;
+  }
+  if (flags.stopWhen) {
+    if (!hasEvaluations)
+      return needsEvaluations("--stop-when");
+    auto rule = session::StopRule::parse(*flags.stopWhen);
+    if (!rule)
+      return rule.status();
+    DG_RETURN_IF_ERROR(rule->metric.check("--stop-when", plan));
+    options.stopWhen = *rule;
+  }
+  return Status::ok();
+}
+
 static Result<session::TrainingOptions> readTrainingOptions(const Flags &flags, const plan::Plan &plan,
                                                             const Assignment &assignment) {
   session::TrainingOptions options;
@@ -126,12 +202,38 @@ static Result<session::TrainingOptions> readTrainingOptions(const Flags &flags, 
     return schedule.status();
   options.schedule = *schedule;
   if (flags.checkpointEvery) {
-    auto interval = session::CheckpointInterval::parse(*flags.checkpointEvery);
+    auto interval = session::Interval::parse("--checkpoint-every", *flags.checkpointEvery);
     if (!interval)
       return interval.status();
     options.checkpointEvery = *interval;
   }
+  options.keep = flags.keep.value_or(0);
+  options.validation = flags.validation.value_or(before ? before->validation : 0);
+  if (options.validation >= 1)
+    return Status::error(ErrorKind::usage, "--validation {:g}: expected a part below 1, as 0.1", options.validation);
+  if (options.validation > 0 && !flags.evalData.empty())
+    return Status::error(ErrorKind::usage, "--eval-data and --validation{}: give one of them",
+                         flags.validation ? "" : ", which the checkpoint was trained with");
+  DG_RETURN_IF_ERROR(readEvaluationRules(flags, plan, options));
   return options;
+}
+
+/// Holds a part of the training's samples out: they are evaluated instead.
+static Status splitValidation(const data::DataSpecs &specs, const plan::Plan &plan, session::TrainingOptions &options,
+                              data::Dataset &dataset, Assignment &assignment) {
+  DG_RETURN_IF_ERROR(session::checkEvaluation(plan, options.evalBatch));
+  data::HoldOut parts = data::holdOut(dataset.numSamples(), options.validation, options.seed);
+  if (parts.training.empty() || parts.validation.empty())
+    return Status::error(ErrorKind::usage,
+                         "--validation {:g}: of {} samples {} are left to train on and {} to evaluate",
+                         options.validation, dataset.numSamples(), parts.training.size(), parts.validation.size());
+  auto evaluated = openDataset(plan, "eval", specs);
+  if (!evaluated)
+    return evaluated.status();
+  assignment.evalDataset.emplace(evaluated->take(std::move(parts.validation)));
+  dataset = dataset.take(std::move(parts.training));
+  return session::checkWholeBatches(*plan.findProgram("eval"), options.evalBatch, assignment.evalDataset->numSamples(),
+                                    "--validation", "choose a part that gives whole batches");
 }
 
 static Status prepareTraining(const Flags &flags, const plan::Plan &plan, Assignment &assignment) {
@@ -145,6 +247,8 @@ static Status prepareTraining(const Flags &flags, const plan::Plan &plan, Assign
   auto dataset = openDataset(plan, "train", *specs);
   if (!dataset)
     return dataset.status();
+  if (options->validation > 0)
+    DG_RETURN_IF_ERROR(splitValidation(*specs, plan, *options, *dataset, assignment));
   DG_RETURN_IF_ERROR(checkTraining(plan, *options, dataset->numSamples()));
   if (!options->dropLast)
     DG_RETURN_IF_ERROR(session::checkWholeBatches(*plan.findProgram("train"), 0, dataset->numSamples(), "--data",
@@ -152,22 +256,10 @@ static Status prepareTraining(const Flags &flags, const plan::Plan &plan, Assign
   if (assignment.resume)
     DG_RETURN_IF_ERROR(checkResume(assignment.resume->state(), *options, dataset->numSamples()));
   assignment.dataset.emplace(std::move(*dataset));
-  if (options->schedule.watchesEvaluations() && flags.evalData.empty())
-    return Status::error(ErrorKind::usage,
-                         "--lr-schedule {}: a plateau watches the loss of evaluations, but there are none; give "
-                         "--eval-data",
-                         options->schedule.describe());
   if (!flags.evalData.empty()) {
-    DG_RETURN_IF_ERROR(session::checkEvaluation(plan, options->evalBatch));
-    auto evalSpecs = readSpecs("--eval-data", flags.evalData, flags.normalize, assignment.seed);
-    if (!evalSpecs)
-      return evalSpecs.status();
-    auto evalDataset = openDataset(plan, "eval", *evalSpecs);
+    auto evalDataset = openEvalData(flags, plan, options->evalBatch, assignment.seed);
     if (!evalDataset)
       return evalDataset.status();
-    DG_RETURN_IF_ERROR(session::checkWholeBatches(
-        *plan.findProgram("eval"), options->evalBatch, evalDataset->numSamples(), "--eval-data",
-        "compile it with a --batch that divides them, and leave --eval-batch out"));
     assignment.evalDataset.emplace(std::move(*evalDataset));
   }
   assignment.training = std::move(*options);
@@ -202,10 +294,11 @@ Result<Assignment> prepare(const Flags &flags, const session::Job &job, int64_t 
   if (assignment.dryRun)
     return assignment; // it needs no data
   bool isInference = !flags.input.empty() || !flags.output.empty() || !plan.findProgram("train");
-  DG_RETURN_IF_ERROR(openCheckpoint(flags, plan, isInference, assignment));
+  DG_RETURN_IF_ERROR(openCheckpoint(flags, plan, isInference || flags.evaluate, assignment));
   assignment.seed = flags.seed.value_or(assignment.resume ? assignment.resume->state().seed : 0);
-  DG_RETURN_IF_ERROR(isInference ? prepareInference(flags, plan, assignment)
-                                 : prepareTraining(flags, plan, assignment));
+  DG_RETURN_IF_ERROR(flags.evaluate ? prepareEvaluation(flags, plan, assignment)
+                     : isInference  ? prepareInference(flags, plan, assignment)
+                                    : prepareTraining(flags, plan, assignment));
   return assignment;
 }
 
@@ -229,16 +322,53 @@ static std::string findIdle(const Assignment &assignment) {
   return last > 0 && isIdle(last - 1, (last - 1) / stepsPerEpoch) ? fmt::format("step {}", last) : "";
 }
 
+/// Parameters that were drawn and never trained, in a run that only uses them.
+static std::string findRandom(const Assignment &assignment) {
+  if (assignment.dryRun || assignment.resume)
+    return "";
+  std::set<std::string> names;
+  for (const plan::Value &value : assignment.job->plan().values)
+    if (value.kind == plan::ValueKind::parameter &&
+        (value.init.kind == plan::Init::Kind::uniform || value.init.kind == plan::Init::Kind::normal))
+      names.insert(value.name);
+  if (names.empty())
+    return "";
+  return fmt::format("{} parameter{} ('{}'{}) have random values: the job holds no weights; give --resume DIR, or "
+                     "compile it with --weights",
+                     names.size(), names.size() == 1 ? "" : "s", *names.begin(), names.size() == 1 ? "" : ", …");
+}
+
 std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignment) {
   std::vector<std::string> notes;
-  if (!assignment.training)
+  if (!assignment.training) {
+    if (std::string random = findRandom(assignment); !random.empty())
+      notes.push_back(random);
     return notes;
+  }
+  const int64_t doneSteps = assignment.resume ? assignment.resume->state().step : 0;
+  if (std::string need = session::describeDiskNeed(assignment.job->plan(), *assignment.training,
+                                                   assignment.dataset->numSamples(), doneSteps);
+      !need.empty())
+    notes.push_back(need);
   if (flags.resume && !assignment.resume)
     notes.push_back(fmt::format("{} holds no checkpoint yet: this run begins at step 0", flags.checkpoint));
   if (std::string idle = findIdle(assignment); !idle.empty())
     notes.push_back(fmt::format("{} learns nothing: {} gives it the rate 0; --lr-schedule and --lr give it another",
                                 idle, assignment.training->schedule.describe()));
   return notes;
+}
+
+std::string describeSaved(const Assignment &assignment, int code) {
+  constexpr int exitUsage = 2, exitBadInput = 65, exitSaved = 75;
+  if (!assignment.training || code == 0 || code == exitUsage || code == exitBadInput || code == exitSaved)
+    return "";
+  const std::string &directory = assignment.training->checkpointDirectory;
+  if (directory.empty())
+    return "nothing of this training was saved; --checkpoint DIR saves it";
+  std::vector<int64_t> steps = checkpoint::stepsIn(directory);
+  return steps.empty() ? fmt::format("nothing was saved in {} yet", directory)
+                       : fmt::format("{} holds checkpoints up to step {}; what came after it was not saved", directory,
+                                     steps.back());
 }
 
 std::string describeRun(const Assignment &assignment) {
@@ -253,10 +383,15 @@ std::string describeRun(const Assignment &assignment) {
                     training->epochs, training->steps, training->learningRate, training->schedule.describe(),
                     training->shuffle.describe(), training->dropLast ? " drop-last" : "",
                     training->checkpointDirectory.empty() ? "no" : "yes", training->checkpointEvery.epochs,
-                    training->checkpointEvery.steps, training->checkReplicas, training->allowNan ? " allow-nan" : "");
+                    training->checkpointEvery.steps, training->checkReplicas, training->allowNan ? " allow-nan" : "") +
+        fmt::format(" eval-every {}/{} keep {} best {} stop {} validation {}", training->evalEvery.epochs,
+                    training->evalEvery.steps, training->keep, training->keepBest ? training->keepBest->name : "no",
+                    training->stopWhen ? training->stopWhen->text : "no", training->validation);
   if (const auto &inference = assignment.inference)
     for (const auto &[name, path] : inference->outputs)
       text += fmt::format(" output {}", name);
+  if (const auto &evaluation = assignment.evaluation)
+    text += fmt::format(" evaluate by {}", evaluation->batch);
   if (assignment.evalDataset)
     text += fmt::format(" eval {} by {}", assignment.evalDataset->numSamples(), assignment.training->evalBatch);
   if (assignment.resume)

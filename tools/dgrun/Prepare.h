@@ -16,4 +16,7 @@ std::vector<std::string> notesOn(const Flags &flags, const session::Assignment &
 /// What all nodes of a job must have in common, as text.
 std::string describeRun(const session::Assignment &assignment);
 
+/// After a training that ended with that code and did not save by itself: what there is of it, or "".
+std::string describeSaved(const session::Assignment &assignment, int code);
+
 } // namespace dg::dgrun

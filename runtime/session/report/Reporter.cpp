@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -107,13 +108,18 @@ public:
   }
   void checkpoint(const CheckpointInfo &info) override {
     JsonLine line("checkpoint");
-    print(std::move(line.add("step", info.step).add("path", info.path).add("seconds", info.seconds)), true);
+    line.add("step", info.step).add("path", info.path).add("seconds", info.seconds);
+    print(std::move(line.addRaw("best", info.isBest ? "true" : "false")), true);
   }
   void end(const EndInfo &info) override {
     JsonLine line("end");
     line.add("steps", info.steps).add("epochs", info.epochs).add("seconds", info.seconds);
     line.add("arena_bytes", info.arenaBytes).add("peak_rss_bytes", info.peakBytes);
-    print(std::move(line.addRaw("resumable", info.stopped ? "true" : "false")), true);
+    line.addRaw("stopped", info.stopped ? "true" : "false");
+    line.addRaw("resumable", info.stopped && !info.saved.empty() ? "true" : "false");
+    if (!info.why.empty())
+      line.add("why", info.why);
+    print(std::move(line), true);
   }
   ~JsonReporter() override { flush(); }
   void flush() override {
@@ -172,10 +178,16 @@ public:
     line("  evaluation{}{}  {} samples", info.hasLoss ? fmt::format("  loss {:.6f}", info.loss) : "",
          info.hasAccuracy ? fmt::format("  accuracy {:.2f} %", 100 * info.accuracy) : "", info.samples);
   }
-  void checkpoint(const CheckpointInfo &info) override { line("  checkpoint {}", info.path); }
+  void checkpoint(const CheckpointInfo &info) override {
+    line("  checkpoint {}{}", info.path, info.isBest ? ", the best so far" : "");
+  }
   void end(const EndInfo &info) override {
-    line("{} after {} steps ({} epochs) in {:.2f} s{}", info.stopped ? "stopped, continue with --resume," : "done",
-         info.steps, info.epochs, info.seconds, lastLoss ? fmt::format(", last loss {:.6f}", *lastLoss) : "");
+    line("{} after {} steps ({} epochs) in {:.2f} s{}{}", info.stopped ? "stopped" : "done", info.steps, info.epochs,
+         info.seconds, lastLoss ? fmt::format(", last loss {:.6f}", *lastLoss) : "",
+         !info.why.empty()    ? ": " + info.why
+         : !info.stopped      ? ""
+         : info.saved.empty() ? "; nothing was saved"
+                              : "; saved: continue with --resume");
   }
   void flush() override { clearBar(); }
   Status failure() const override { return out.failure(); }
@@ -200,6 +212,14 @@ private:
 };
 
 } // namespace
+
+std::optional<double> EvaluationInfo::find(const std::string &metric) const {
+  if (hasLoss && metric == "loss")
+    return loss;
+  if (hasLoss && metric == "perplexity")
+    return std::exp(loss);
+  return hasAccuracy && metric == "accuracy" ? std::optional(accuracy) : std::nullopt;
+}
 
 std::unique_ptr<Reporter> makeSilentReporter() { return std::make_unique<SilentReporter>(); }
 std::unique_ptr<Reporter> makeJsonReporter(FILE *out) { return std::make_unique<JsonReporter>(out); }

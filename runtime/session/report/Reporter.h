@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace dg::session {
@@ -49,19 +50,24 @@ struct EvaluationInfo {
   int64_t epoch = 0, step = 0, samples = 0;
   double loss = 0, accuracy = 0, seconds = 0;
   bool hasLoss = false, hasAccuracy = false;
+  /// loss, accuracy or perplexity; nothing if it was not computed.
+  std::optional<double> find(const std::string &metric) const;
 };
 
 struct CheckpointInfo {
   std::string path;
   int64_t step = 0;
   double seconds = 0;
+  bool isBest = false; ///< of all evaluations so far, by --keep-best
 };
 
 struct EndInfo {
   int64_t steps = 0, epochs = 0;
   double seconds = 0;
-  bool stopped = false;                   ///< by SIGTERM, resumable
+  bool stopped = false;                   ///< by SIGTERM or Ctrl-C, before its end
   uint64_t arenaBytes = 0, peakBytes = 0; ///< of rank 0: what the plan gives it, and what it took above its start
+  std::string saved;                      ///< the checkpoint of the last step; empty: it was not saved
+  std::string why;                        ///< a training ended early because of its evaluations
 };
 
 /// One thread. Every function may print at once or later, flush at the latest.

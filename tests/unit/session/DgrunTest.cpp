@@ -187,6 +187,115 @@ TEST_F(Dgrun, anInterruptLeavesNothingHalfWritten) {
   EXPECT_TRUE(fs::is_empty(directory));
 }
 
+/// Sends Ctrl-C once, when step 50 was reported.
+static auto interrupter() {
+  return [isSent = false](pid_t pid, const std::string &out) mutable {
+    if (!isSent && out.find("\"step\":50,") != std::string::npos)
+      isSent = true, kill(pid, SIGINT);
+  };
+}
+
+TEST_F(Dgrun, anInterruptSavesWhereItCan) {
+  std::string job = pack(1, 2), directory = folder.path("ckpt");
+  CommandResult first = train(job, {"--steps", "10000000", "--checkpoint", directory}, interrupter());
+  ASSERT_EQ(first.code, 75) << first.error;
+  EXPECT_EQ(first.error, "dgrun: stopping after this step to save; Ctrl-C once more ends it at once\n");
+  EXPECT_EQ(eventsOf(first, "end")[0]["stopped"], true);
+  EXPECT_EQ(eventsOf(first, "end")[0]["resumable"], true);
+  std::vector<float> joined = lossesOf(first);
+  std::string steps = std::to_string(joined.size() + 20);
+  CommandResult second = train(job, {"--steps", steps, "--checkpoint", directory, "--resume"});
+  ASSERT_EQ(second.code, 0) << second.error;
+  std::vector<float> rest = lossesOf(second);
+  joined.insert(joined.end(), rest.begin(), rest.end());
+  EXPECT_EQ(joined, lossesOf(train(job, {"--steps", steps})));
+}
+
+TEST_F(Dgrun, whatWasNotSavedIsTold) {
+  std::string job = pack(1, 2), directory = folder.path("ckpt");
+  CommandResult plain = train(job, {"--steps", "10000000"}, interrupter());
+  EXPECT_EQ(plain.code, 130) << plain.error;
+  EXPECT_NE(plain.error.find("dgrun: nothing of this training was saved; --checkpoint DIR saves it\n"),
+            std::string::npos)
+      << plain.error;
+  EXPECT_EQ(plain.out.find("done"), std::string::npos);
+  CommandResult stopped = run({job, "--data", "x=randn:53x3", "--data", "y=randn:53", "--epochs", "10000000"},
+                              [](pid_t pid, const std::string &out) {
+                                if (out.find("epoch 3/") != std::string::npos)
+                                  kill(pid, SIGTERM);
+                              });
+  EXPECT_EQ(stopped.code, 143) << stopped.error;
+  EXPECT_NE(stopped.out.find("stopped after"), std::string::npos) << stopped.out;
+  EXPECT_NE(stopped.out.find("nothing was saved"), std::string::npos) << stopped.out;
+  EXPECT_EQ(stopped.out.find("done"), std::string::npos) << stopped.out;
+}
+
+TEST_F(Dgrun, evaluatesAndNothingElse) {
+  std::string directory = folder.path("ckpt");
+  std::vector<std::string> data = {"--eval-data", "x=randn:41x3", "--eval-data", "y=randn:41"};
+  std::vector<std::string> training = {"--epochs", "2", "--checkpoint", directory};
+  training.insert(training.end(), data.begin(), data.end());
+  CommandResult trained = train(pack(1, 2), training);
+  ASSERT_EQ(trained.code, 0) << trained.error;
+  const Json last = eventsOf(trained, "eval").back();
+  for (auto [pipe, ranks] : {std::pair<int64_t, int64_t>(1, 2), {1, 1}, {2, 1}}) {
+    std::vector<std::string> flags = {pack(pipe, ranks), "--json", "--evaluate", "--resume", directory};
+    flags.insert(flags.end(), data.begin(), data.end());
+    CommandResult result = run(flags);
+    ASSERT_EQ(result.code, 0) << result.error;
+    EXPECT_EQ(result.error, "");
+    ASSERT_EQ(eventsOf(result, "eval").size(), 1u);
+    const Json found = eventsOf(result, "eval")[0];
+    EXPECT_NEAR(found["loss"].get<double>(), last["loss"].get<double>(), 1e-6);
+    EXPECT_NEAR(found["accuracy"].get<double>(), last["accuracy"].get<double>(), 1e-6);
+    EXPECT_EQ(found["samples"], 41);
+    EXPECT_TRUE(eventsOf(result, "step").empty());
+    EXPECT_EQ(eventsOf(result, "start")[0]["program"], "eval");
+  }
+  CommandResult random = run({pack(1, 1), "--evaluate", "--eval-data", "x=randn:41x3", "--eval-data", "y=randn:41"});
+  EXPECT_EQ(random.code, 0) << random.error;
+  EXPECT_NE(random.error.find("note: 1 parameter ('w') have random values"), std::string::npos) << random.error;
+}
+
+TEST_F(Dgrun, aPartOfTheDataIsHeldOut) {
+  std::vector<std::string> flags = {"--epochs", "3", "--validation", "0.2", "--eval-every", "4steps"};
+  CommandResult one = train(pack(1, 1), flags), two = train(pack(1, 2), flags);
+  ASSERT_EQ(one.code, 0) << one.error;
+  EXPECT_EQ(eventsOf(one, "start")[0]["samples"], 42);
+  EXPECT_EQ(eventsOf(one, "epoch")[0]["samples"], 42);
+  ASSERT_EQ(eventsOf(one, "eval").size(), 4u); // after steps 4, 8, 12 and the last, 15
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(eventsOf(one, "eval")[i]["samples"], 11);
+    EXPECT_NEAR(eventsOf(one, "eval")[i]["loss"].get<double>(), eventsOf(two, "eval")[i]["loss"].get<double>(), 1e-5);
+  }
+  // A checkpoint knows what was held out: samples of the validation are never trained on later.
+  std::string directory = folder.path("ckpt");
+  ASSERT_EQ(train(pack(1, 1), {"--epochs", "2", "--validation", "0.2", "--checkpoint", directory}).code, 0);
+  CommandResult more = train(pack(1, 1), {"--epochs", "3", "--checkpoint", directory, "--resume"});
+  ASSERT_EQ(more.code, 0) << more.error;
+  EXPECT_EQ(eventsOf(more, "start")[0]["samples"], 42);
+  EXPECT_EQ(eventsOf(more, "eval").back()["samples"], 11);
+  expectFailure(train(pack(1, 1), {"--epochs", "4", "--validation", "0.3", "--checkpoint", directory, "--resume"}), 2,
+                {"--validation 0.3", "0.2"});
+  expectFailure(train(pack(1, 1), {"--validation", "1"}), 2, {"--validation 1", "below 1"});
+  expectFailure(train(pack(1, 1), {"--validation", "0.001"}), 2, {"--validation 0.001", "53 samples"});
+  expectFailure(train(pack(1, 1), {"--validation", "0.1", "--eval-data", "x=randn:5x3", "--eval-data", "y=randn:5"}), 2,
+                {"--eval-data and --validation"});
+}
+
+TEST_F(Dgrun, rulesOfEvaluationsNeedSome) {
+  std::string job = pack(1, 1), directory = folder.path("ckpt");
+  expectFailure(train(job, {"--eval-every", "4steps"}), 2, {"--eval-every", "no evaluations"});
+  expectFailure(train(job, {"--stop-when", "eval.loss:patience=5"}), 2, {"--stop-when", "no evaluations"});
+  expectFailure(train(job, {"--keep-best", "eval.loss", "--checkpoint", directory}), 2, {"no evaluations"});
+  expectFailure(train(job, {"--lr-schedule", "plateau"}), 2, {"plateau", "no evaluations"});
+  expectFailure(train(job, {"--keep", "3"}), 2, {"--keep", "--checkpoint DIR"});
+  expectFailure(train(job, {"--validation", "0.1", "--eval-every", "4"}), 2, {"--eval-every '4'", "500steps"});
+  expectFailure(train(job, {"--validation", "0.1", "--stop-when", "eval.f1:patience=5"}), 2, {"eval.f1", "eval.loss"});
+  expectFailure(train(job, {"--evaluate"}), 2, {"--evaluate takes"});
+  expectFailure(run({job, "--evaluate"}), 2, {"'x'", "--eval-data"});
+}
+
 TEST_F(Dgrun, anotherPlanContinues) {
   std::string directory = folder.path("ckpt");
   CommandResult whole = train(pack(1, 1), {"--epochs", "4"});

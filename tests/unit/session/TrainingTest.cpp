@@ -269,7 +269,7 @@ TEST(Training, anotherPlanContinuesACheckpoint) {
 }
 
 TEST(Training, checkpointsComeWhenTheyAreDueAndAtTheEnd) {
-  auto stepsOf = [](CheckpointInterval every) {
+  auto stepsOf = [](Interval every) {
     TemporaryFolder folder;
     TrainingOptions options = optionsOf(3); // 6 steps an epoch
     options.checkpointDirectory = folder.path("ckpt");
@@ -339,8 +339,8 @@ TEST(Training, whatCannotBeContinuedIsRefused) {
 }
 
 TEST(Training, intervalsAreParsedStrictly) {
-  EXPECT_EQ(CheckpointInterval::parse("10epochs")->epochs, 10);
-  EXPECT_EQ(CheckpointInterval::parse("500steps")->steps, 500);
+  EXPECT_EQ(Interval::parse("--checkpoint-every", "10epochs")->epochs, 10);
+  EXPECT_EQ(Interval::parse("--checkpoint-every", "500steps")->steps, 500);
   for (const char *text : {"", "10", "epochs", "0steps", "-1steps", "10 epochs", "10minutes", "1.5epochs"})
-    EXPECT_FALSE(CheckpointInterval::parse(text)) << text;
+    EXPECT_FALSE(Interval::parse("--checkpoint-every", text)) << text;
 }
