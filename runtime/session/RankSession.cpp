@@ -6,6 +6,7 @@
 #include "runtime/launch/link/LaunchMessage.h"
 #include "runtime/session/DryRun.h"
 #include "runtime/session/HostCores.h"
+#include "runtime/session/report/EventFile.h"
 #include "runtime/session/report/PeakRate.h"
 #include "runtime/transport/UcxTransport.h"
 
@@ -42,7 +43,7 @@ private:
   Status makeExecutor();
   Result<int> work();
   Status agree(const Status &mine);
-  std::unique_ptr<Reporter> makeReporter() const;
+  Result<std::unique_ptr<Reporter>> makeReporter() const;
 
   RankContext &context;
   const Assignment &assignment;
@@ -181,12 +182,26 @@ Status RankSession::makeExecutor() {
   return Status::ok();
 }
 
-std::unique_ptr<Reporter> RankSession::makeReporter() const {
+Result<std::unique_ptr<Reporter>> RankSession::makeReporter() const {
   if (context.rank() != 0)
     return makeSilentReporter();
-  if (assignment.json)
-    return makeJsonReporter(stdout);
-  return makeTextReporter(stdout, isatty(STDERR_FILENO) ? stderr : nullptr);
+  std::unique_ptr<Reporter> printed;
+  if (assignment.json) {
+    printed = makeJsonReporter(stdout, assignment.jsonEvery);
+  } else {
+    constexpr double secondsBetweenLines = 10;
+    FILE *bar = isatty(STDERR_FILENO) ? stderr : nullptr;
+    std::optional<LogPace> pace = assignment.logEvery;
+    if (!pace && !bar)
+      pace = LogPace::everySeconds(secondsBetweenLines);
+    printed = makeTextReporter(stdout, bar, pace);
+  }
+  if (assignment.logDirectory.empty())
+    return printed;
+  auto events = makeEventReporter(assignment.logDirectory);
+  if (!events)
+    return events.status();
+  return makeBoth(std::move(printed), std::move(*events));
 }
 
 Result<int> RankSession::work() {
@@ -203,7 +218,10 @@ Result<int> RankSession::work() {
     hasPeerFailed = true;
     return ready;
   }
-  std::unique_ptr<Reporter> reporter = makeReporter();
+  Result<std::unique_ptr<Reporter>> made = makeReporter();
+  // A folder that cannot be written to is rank 0's failure; the others would wait for it in a step.
+  DG_RETURN_IF_ERROR(agree(made.status()));
+  std::unique_ptr<Reporter> reporter = std::move(*made);
   RankRun run{plan, context.rank(), *executor, *reporter};
   run.transport = transport.get();
   run.agree = [this](const Status &mine) { return agree(mine); };

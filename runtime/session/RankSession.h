@@ -32,6 +32,9 @@ struct Assignment {
   std::string tracePath; ///< empty: none
   bool profile = false;
   bool json = false;
+  std::optional<LogPace> logEvery; ///< lines of steps for people; nothing: every 10 s where there is no terminal
+  LogPace jsonEvery;
+  std::string logDirectory; ///< of TensorBoard's event files; empty: none
   bool checkNumerics = false;
   bool dryRun = false; ///< only see whether ranks reach each other
 };

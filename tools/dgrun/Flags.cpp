@@ -134,8 +134,15 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
   app.add_flag("--probe", flags.probe,
                "measure this host and its links and print them as a cluster file for dgc --cluster; needs no JOB; "
                "default: off");
-  app.add_flag("--json", flags.json,
-               "one JSON object a line on stdout: start, step, epoch, eval, checkpoint, failure, end; default: off");
+  auto *json = app.add_flag(
+      "--json", flags.json,
+      "one JSON object a line on stdout: start, step, epoch, eval, checkpoint, failure, end; default: off");
+  app.add_option("--json-every", flags.jsonEvery, "step events only every 100steps or 10s; default: every step")
+      ->needs(json);
+  app.add_option("--log-every", flags.logEvery,
+                 "a line about the step every 100steps or 10s; default: 10s, and on a terminal a bar instead")
+      ->excludes(json);
+  app.add_option("--log-dir", flags.logDirectory, "folder for TensorBoard's event files; default: none");
 }
 
 std::optional<int> parseFlags(int argc, char **argv, Flags &flags) {

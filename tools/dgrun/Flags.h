@@ -20,7 +20,8 @@ struct Flags {
   bool noShuffle = false, dropLast = false, resume = false, json = false, evaluate = false;
   std::optional<double> validation;
   std::optional<int64_t> keep;
-  std::optional<std::string> evalEvery, keepBest, stopWhen;
+  std::optional<std::string> evalEvery, keepBest, stopWhen, logEvery, jsonEvery;
+  std::string logDirectory;
   std::optional<double> learningRate;
   std::optional<std::string> schedule, checkpointEvery;
   std::optional<uint64_t> seed;

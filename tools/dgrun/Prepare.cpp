@@ -284,6 +284,17 @@ Result<Assignment> prepare(const Flags &flags, const session::Job &job, int64_t 
   assignment.job = &job;
   assignment.json = flags.json;
   assignment.tracePath = flags.trace;
+  assignment.logDirectory = flags.logDirectory;
+  for (auto [flag, text] : {std::pair("--log-every", &flags.logEvery), {"--json-every", &flags.jsonEvery}})
+    if (*text) {
+      auto pace = session::LogPace::parse(flag, **text);
+      if (!pace)
+        return pace.status();
+      if (text == &flags.logEvery)
+        assignment.logEvery = *pace;
+      else
+        assignment.jsonEvery = *pace;
+    }
   assignment.checkNumerics = flags.checkNumerics;
   assignment.dryRun = flags.dryRun;
   assignment.profile = flags.profile;
@@ -363,8 +374,9 @@ std::string describeSaved(const Assignment &assignment, int code) {
   if (!assignment.training || code == 0 || code == exitUsage || code == exitBadInput || code == exitSaved)
     return "";
   const std::string &directory = assignment.training->checkpointDirectory;
-  if (directory.empty())
-    return "nothing of this training was saved; --checkpoint DIR saves it";
+  constexpr int exitInterrupted = 130;
+  if (directory.empty()) // a failure's message is all there is to say
+    return code == exitInterrupted ? "nothing of this training was saved; --checkpoint DIR saves it" : "";
   std::vector<int64_t> steps = checkpoint::stepsIn(directory);
   return steps.empty() ? fmt::format("nothing was saved in {} yet", directory)
                        : fmt::format("{} holds checkpoints up to step {}; what came after it was not saved", directory,

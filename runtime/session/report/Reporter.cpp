@@ -2,6 +2,7 @@
 #include "runtime/session/report/Reporter.h"
 
 #include "runtime/session/report/JsonLine.h"
+#include "runtime/session/report/ProgressBar.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +11,7 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <sys/ioctl.h>
 #include <utility>
 
 namespace dg::session {
@@ -66,7 +68,7 @@ std::string meshText(const plan::Mesh &mesh) {
 
 class JsonReporter final : public Reporter {
 public:
-  explicit JsonReporter(FILE *out) : out(out) {}
+  JsonReporter(FILE *out, LogPace pace) : out(out), pace(pace) {}
 
   void start(const StartInfo &info) override {
     const plan::Plan &plan = *info.plan;
@@ -82,6 +84,8 @@ public:
     print(std::move(line), true);
   }
   void step(const StepInfo &info) override {
+    if (!pace.isDue(info.step))
+      return;
     JsonLine line("step");
     line.add("step", info.step).add("loss", info.loss).add("lr", info.learningRate).add("step_us", info.stepUs);
     print(std::move(line.add("samples", info.samples)), throttle.isDue());
@@ -142,15 +146,24 @@ private:
   static constexpr size_t atomicBytes = PIPE_BUF;
   std::string pending;
   Output out;
+  LogPace pace;
   Throttle throttle;
 };
 
+/// Of the terminal, which may change at any moment.
+size_t columnsOf(FILE *terminal) {
+  winsize size{};
+  constexpr size_t usual = 80;
+  return ::ioctl(::fileno(terminal), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : usual;
+}
+
 class TextReporter final : public Reporter {
 public:
-  TextReporter(FILE *out, FILE *bar) : out(out), bar(bar) {}
+  TextReporter(FILE *out, FILE *bar, std::optional<LogPace> pace) : out(out), bar(bar), pace(pace) {}
 
   void start(const StartInfo &info) override {
     begun = info;
+    progress.start(info);
     const plan::Plan &plan = *info.plan;
     line("{}: {} parameters, {} rank{} ({}), {} thread{} each, batch {}, {} samples{}", plan.model.name,
          plan.model.parameters, plan.mesh.numRanks(), plan.mesh.numRanks() == 1 ? "" : "s", meshText(plan.mesh),
@@ -159,13 +172,13 @@ public:
   }
   void step(const StepInfo &info) override {
     lastLoss = info.loss;
+    progress.step(info);
+    if (pace && pace->isDue(info.step))
+      line("{}", progress.line());
     if (!bar || !throttle.isDue())
       return;
-    constexpr int64_t width = 30;
-    int64_t total = std::max<int64_t>(begun.stepsPerEpoch, 1);
-    int64_t filled = std::clamp<int64_t>(width * info.stepInEpoch / total, 0, width);
-    fmt::print(bar, "\r\x1b[Kepoch {} [{:=<{}}{: <{}}] {}/{}  loss {:.4f}  {:.2f} ms a step", info.epoch, "", filled,
-               "", width - filled, info.stepInEpoch, total, info.loss, info.stepUs / 1000);
+    // One column stays free: a terminal may begin a new line behind the last.
+    fmt::print(bar, "\r\x1b[K{}", progress.bar(columnsOf(bar) - 1));
     std::fflush(bar);
     barShown = true;
   }
@@ -205,8 +218,10 @@ private:
   }
   Output out;
   FILE *bar;
+  std::optional<LogPace> pace;
   Throttle throttle;
   StartInfo begun;
+  RunProgress progress;
   std::optional<float> lastLoss;
   bool barShown = false;
 };
@@ -222,8 +237,12 @@ std::optional<double> EvaluationInfo::find(const std::string &metric) const {
 }
 
 std::unique_ptr<Reporter> makeSilentReporter() { return std::make_unique<SilentReporter>(); }
-std::unique_ptr<Reporter> makeJsonReporter(FILE *out) { return std::make_unique<JsonReporter>(out); }
-std::unique_ptr<Reporter> makeTextReporter(FILE *out, FILE *bar) { return std::make_unique<TextReporter>(out, bar); }
+std::unique_ptr<Reporter> makeJsonReporter(FILE *out, LogPace steps) {
+  return std::make_unique<JsonReporter>(out, steps);
+}
+std::unique_ptr<Reporter> makeTextReporter(FILE *out, FILE *bar, std::optional<LogPace> steps) {
+  return std::make_unique<TextReporter>(out, bar, steps);
+}
 
 std::string failureEvent(int64_t rank, uint64_t step, const std::string &message) {
   JsonLine line("failure");

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/plan/Plan.h"
+#include "runtime/session/report/LogPace.h"
 #include "runtime/support/Status.h"
 
 #include <cstdint>
@@ -88,10 +89,11 @@ public:
 
 /// For ranks other than 0.
 std::unique_ptr<Reporter> makeSilentReporter();
-/// One JSON object a line. Steps are flushed at least every tenth of a second, other events at once.
-std::unique_ptr<Reporter> makeJsonReporter(FILE *out);
-/// Lines for people on `out`, a progress bar on `bar` (null: none).
-std::unique_ptr<Reporter> makeTextReporter(FILE *out, FILE *bar);
+/// One JSON object a line, of the steps those that are due. Steps are flushed at least every tenth of a second, other
+/// events at once.
+std::unique_ptr<Reporter> makeJsonReporter(FILE *out, LogPace steps = {});
+/// Lines for people on `out`, of the steps those that are due, and a progress bar on `bar` (null: none).
+std::unique_ptr<Reporter> makeTextReporter(FILE *out, FILE *bar, std::optional<LogPace> steps = {});
 
 /// {"event":"failure",…} as the launcher prints it.
 std::string failureEvent(int64_t rank, uint64_t step, const std::string &message);

@@ -384,12 +384,13 @@ TEST_F(Dgrun, progressIsForTerminals) {
   CommandResult shown = test::runCommand({"/usr/bin/script", "-qec", command, "/dev/null"});
   ASSERT_EQ(shown.code, 0) << shown.out;
   // How often it is drawn depends on the machine; what is drawn does not.
-  const std::regex bar("epoch 1 \\[(=*)( *)\\] ([0-9]+)/50000  loss ");
+  const std::regex bar("epoch 1/1 \\[(=*)( *)\\] ([0-9]+)/50000  loss ");
   std::sregex_iterator drawn(shown.out.begin(), shown.out.end(), bar), end;
   EXPECT_NE(drawn, end) << shown.out;
   for (; drawn != end; ++drawn) {
-    EXPECT_EQ(drawn->length(1), 30 * std::stoi((*drawn)[3]) / 50000) << drawn->str();
-    EXPECT_EQ(drawn->length(1) + drawn->length(2), 30) << drawn->str();
+    const auto width = drawn->length(1) + drawn->length(2);
+    EXPECT_TRUE(width == 30 || width == 20 || width == 10) << drawn->str();
+    EXPECT_EQ(drawn->length(1), width * std::stoi((*drawn)[3]) / 50000) << drawn->str();
   }
   std::string kept = readFile(lines);
   EXPECT_NE(kept.find("epoch 1/1  loss"), std::string::npos) << kept;
@@ -427,6 +428,8 @@ TEST_F(Dgrun, badInputIsNamedBeforeAnythingRuns) {
   expectFailure(run({job, "--data", "x"}), 2, {"--data 'x'"});
   expectFailure(train(job, {"--lr-schedule", "linear"}), 2, {"linear"});
   expectFailure(train(job, {"--checkpoint-every", "5steps"}), 2, {"--checkpoint DIR"});
+  expectFailure(train(job, {"--json-every", "5"}), 2, {"--json-every '5'", "100steps"});
+  expectFailure(train(job, {"--log-dir", "/proc/nothing/here"}), 2, {"--log-dir /proc/nothing/here"});
   expectFailure(train(job, {"--resume", folder.path("nowhere")}), 65, {"nowhere"});
   expectFailure(train(job, {"--drop-last", "--eval-data", "x=randn:5x3"}), 2, {"'y'", "--eval-data"});
   expectFailure(train(job, {"--eval-batch", "11", "--eval-data", "x=randn:5x3", "--eval-data", "y=randn:5"}), 2,
