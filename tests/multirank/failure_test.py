@@ -66,7 +66,9 @@ class FailureTest(runs.JobTest):
                     self.assertEqual(finished.code, 130, finished.err)
                     self.assertNotIn("was killed", finished.err)
                     told = [(failure["rank"], "dgrun: " + failure["message"]) for failure in finished.of("failure")]
-                    self.assertEqual(told, [(-1, finished.err.strip())])
+                    why, *saved = finished.err.splitlines()
+                    self.assertEqual(told, [(-1, why)])
+                    self.assertEqual(saved, ["dgrun: nothing of this training was saved; --checkpoint DIR saves it"])
 
 
 if __name__ == "__main__":
