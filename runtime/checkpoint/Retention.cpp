@@ -51,7 +51,7 @@ std::optional<uint64_t> bytesFree(const std::string &directory) {
   while (!fs::exists(at, error) && at.has_relative_path())
     at = at.parent_path();
   struct statvfs disk{};
-  if (::statvfs(at.c_str(), &disk) != 0)
+  if (::statvfs(at.c_str(), &disk) != 0 || disk.f_blocks == 0) // not a disk, as /proc
     return std::nullopt;
   return uint64_t(disk.f_bavail) * disk.f_frsize;
 }
