@@ -163,6 +163,9 @@ Result<StepSource> chooseStep(Source &source, const Request &request, Messages &
   if (failed(isTraining))
     return diagnosed();
   step.isTraining = *isTraining;
+  if (!step.isTraining && (!request.frozen.empty() || !request.frozenStatistics.empty()))
+    return Status::error(ErrorKind::usage, "{}: nothing is trained by this job; leave it out, or compile with --train",
+                         request.frozen.empty() ? "--freeze-statistics" : "--freeze");
   if (!request.weights.empty())
     DG_RETURN_IF_ERROR(source.weights.open(request.weights));
   for (auto graph : module.getOps<ir::GraphOp>())

@@ -53,7 +53,8 @@ struct Request {
   bool keepsTrainingMode = false; ///< of an inference of ONNX: batch norm and dropout as the file was exported
   std::string loss;               ///< "": the model has one
   std::string optimizer;
-  std::vector<std::string> frozen; ///< patterns of parameters that are not trained
+  std::vector<std::string> frozen;           ///< patterns of parameters that are not trained
+  std::vector<std::string> frozenStatistics; ///< of running statistics that are not moved
   int64_t batch = 0;
   std::map<std::string, int64_t> bindings;      ///< symbolic dimension → size, but for "batch"
   std::map<std::string, std::string> constants; ///< input → .npy file

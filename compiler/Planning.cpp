@@ -26,6 +26,7 @@ void describeStep(const Request &request, const std::string &optimizer, bool isT
                   const partitioner::Cluster &cluster, passes::PipelineOptions &pipeline) {
   pipeline.optimizer = optimizer;
   pipeline.frozen = request.frozen;
+  pipeline.frozenStatistics = request.frozenStatistics;
   pipeline.loss = isTraining ? request.loss : "";
   pipeline.isTraining = isTraining;
   pipeline.storesScores = cluster.device.storesScores;

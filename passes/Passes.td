@@ -56,12 +56,15 @@ def CheckMesh : Pass<"dg-check-mesh", "mlir::ModuleOp"> {
 def FreezeParameters : Pass<"dg-freeze-parameters", "mlir::ModuleOp"> {
   let summary = "Takes parameters out of training by name";
   let description = [{
+    Patterns take what an optimizer trains; statistics take running statistics, which training forms then leave as they are: a batch norm
+    over frozen ones computes as in evaluation.
     ```mlir
     // before, and after patterns=w
     %w = dg.parameter "w" tensor<3x6xf32> uniform 0.5       %w = dg.parameter "w" tensor<3x6xf32> uniform 0.5 {frozen}
     ```
   }];
-  let options = [ListOption<"patterns", "patterns", "std::string", "Names with * and ?, each of which matches at least one parameter">];
+  let options = [ListOption<"patterns", "patterns", "std::string", "Names with * and ?, each of which matches at least one parameter">,
+                 ListOption<"statistics", "statistics", "std::string", "The same, of running statistics">];
 }
 
 def NumberOps : Pass<"dg-number-ops", "mlir::ModuleOp"> {

@@ -24,9 +24,10 @@ void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &opt
   // Before attention is taken apart, while an error can still speak of heads.
   manager.addPass(createCheckMesh());
 
-  if (options.isTraining && !options.frozen.empty()) {
+  if (options.isTraining && (!options.frozen.empty() || !options.frozenStatistics.empty())) {
     FreezeParametersOptions freeze;
     freeze.patterns = options.frozen;
+    freeze.statistics = options.frozenStatistics;
     manager.addPass(createFreezeParameters(freeze));
   }
   // Before graphs are copied and taken apart, so that all programs number alike.

@@ -25,10 +25,11 @@ struct PipelineOptions {
   bool splitsBackward = false;     ///< gradients of weights get chunks of their own
   int64_t zero = 0;                ///< cut over the data ranks: 1 optimizer state, 2 also gradients, 3 also parameters
   std::vector<std::string> frozen; ///< patterns of parameters that are not trained
-  PlanRequest planning;            ///< micro-batches, chunks and ZeRO are those above
-  GraphPlan *found = nullptr;      ///< where given, gets what PlanGraph decides
-  bool storesScores = false;       ///< attention keeps its scores in memory, see Decompose
-  std::string precision = "f32";   ///< f32, bf16 or f16
+  std::vector<std::string> frozenStatistics;   ///< of running statistics that are not moved
+  PlanRequest planning;                        ///< micro-batches, chunks and ZeRO are those above
+  GraphPlan *found = nullptr;                  ///< where given, gets what PlanGraph decides
+  bool storesScores = false;                   ///< attention keeps its scores in memory, see Decompose
+  std::string precision = "f32";               ///< f32, bf16 or f16
   std::vector<std::string> precisionOverrides; ///< "head.*=f32", see MixedPrecision
   double lossScale = 0;                        ///< what the scale of an f16 loss starts with; 0: it is not scaled
   int64_t growthInterval = 0;                  ///< steps after which it is doubled; 0: AddOptimizer's default

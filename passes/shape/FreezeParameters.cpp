@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes parameters out of training by name, so that a model that was trained before can be fine-tuned in its last
-// layers.
+// Takes parameters and running statistics out of training by name, so that a model that was trained before can be
+// fine-tuned in its last layers.
 #include "ir/ops/structure/GraphOps.h"
 #include "passes/Passes.h"
 #include "passes/train/NamePattern.h"
@@ -17,21 +17,32 @@ struct FreezeParametersPass : impl::FreezeParametersBase<FreezeParametersPass> {
   using FreezeParametersBase::FreezeParametersBase;
 
   void runOnOperation() override {
-    for (const std::string &pattern : patterns) {
-      int64_t numFrozen = 0;
-      getOperation().walk([&](ir::ParameterOp parameter) {
-        if (parameter.getState() || !matchesPattern(parameter.getParam(), pattern))
-          return;
-        parameter.setFrozen(true);
-        ++numFrozen;
-      });
-      if (numFrozen == 0) {
+    for (const std::string &pattern : patterns)
+      if (!freeze(pattern, /*isState=*/false)) {
         getOperation().emitError() << "has no parameter that '" << pattern
                                    << "' names, expected a pattern such as 'features.*' that matches the parameters to "
                                       "freeze";
         return signalPassFailure();
       }
-    }
+    for (const std::string &pattern : statistics)
+      if (!freeze(pattern, /*isState=*/true)) {
+        getOperation().emitError() << "has no running statistics that '" << pattern
+                                   << "' names, expected a pattern such as 'bn.*' that matches those of a batch norm";
+        return signalPassFailure();
+      }
+  }
+
+private:
+  /// Whether there was one.
+  bool freeze(StringRef pattern, bool isState) {
+    bool isNamed = false;
+    getOperation().walk([&](ir::ParameterOp parameter) {
+      if (parameter.getState() != isState || !matchesPattern(parameter.getParam(), pattern))
+        return;
+      parameter.setFrozen(true);
+      isNamed = true;
+    });
+    return isNamed;
   }
 };
 

@@ -25,7 +25,22 @@ struct TrainingFormsPass : impl::TrainingFormsBase<TrainingFormsPass> {
     if (!graph)
       return;
     SmallVector<TrainingOp> ops;
-    graph.walk([&](TrainingOp op) { ops.push_back(op); });
+    bool isHalfFrozen = false;
+    graph.walk([&](TrainingOp op) {
+      SmallVector<bool> frozen;
+      for (Value operand : op->getOperands())
+        if (auto state = operand.getDefiningOp<ParameterOp>(); state && state.getState())
+          frozen.push_back(state.getFrozen());
+      // Over frozen statistics it computes as in evaluation.
+      if (!llvm::is_contained(frozen, true)) {
+        ops.push_back(op);
+      } else if (llvm::is_contained(frozen, false)) {
+        op.emitOpError("has some of its running statistics frozen, expected all or none: name both, as 'bn.running_*'");
+        isHalfFrozen = true;
+      }
+    });
+    if (isHalfFrozen)
+      return signalPassFailure();
     if (ops.empty())
       return;
     FailureOr<TrainingScope> scope = samplesOf(graph);

@@ -84,6 +84,10 @@ int main(int argc, char **argv) {
   what->add_option("--freeze", request.frozen,
                    "parameters that are not trained, by name: --freeze 'features.*' (default: none)")
       ->take_all();
+  what->add_option("--freeze-statistics", request.frozenStatistics,
+                   "running statistics that stay as they are, by name: --freeze-statistics 'features.*' holds these\n"
+                   "batch norms in evaluation mode; --freeze alone holds only their weights (default: none)")
+      ->take_all();
   what->add_option(
           "--batch", request.batch,
           "samples of a batch over all ranks: the size of dimension \"batch\" (default: the model's, where it has one)")

@@ -178,6 +178,9 @@ def flags_of(mlp, gpt):
         "forbidden axis that is none": (small + ["--ranks", "2", "--forbid", "rows"], USAGE, ["--forbid", "rows", "tensor"]),
         "memory against a forbidden axis": (["mlp:512-512-512-512", "--batch", "8", "--ranks", "4", "--memory", "6MiB", "--forbid", "tensor", "--forbid", "pipe", "--zero", "0"], USAGE,
                                             ["--memory 6291456 with --forbid tensor, --forbid pipe", "bytes a rank", "more"]),
+        "freezing what is not trained": (small + ["--infer", "--freeze", "*"], USAGE, ["--freeze", "nothing is trained", "--train"]),
+        "freezing no parameter": (small + ["--freeze", "nothing.*"], BAD_FILE, ["'nothing.*'", "parameter"]),
+        "freezing no statistics": (small + ["--freeze-statistics", "*"], BAD_FILE, ["'*'", "running statistics"]),
         "decay of no parameter": (small + ["--optimizer", "sgd:lr=0.1;nothing.*:weight_decay=0"], BAD_FILE, ["'nothing.*'", "parameter"]),
         "negative seconds": (small + ["--ranks", "2", "--plan-seconds", "-1"], USAGE, ["--plan-seconds", "-1"]),
     })

@@ -6,3 +6,6 @@ dg.graph @loss(%x: tensor<4xf32>) {
   %a = dg.parameter "features.0.weight" tensor<4xf32> uniform 0.5
   dg.return %a
 }
+
+// RUN: not dg-opt %s --dg-freeze-parameters=statistics=features.* 2>&1 | FileCheck %s --check-prefix=STATISTICS
+// STATISTICS: error: has no running statistics that 'features.*' names, expected a pattern such as 'bn.*' that matches those of a batch norm

@@ -12,3 +12,8 @@ dg.graph @loss(%x: tensor<4xf32>) {
   %c = dg.parameter "head.bias" tensor<4xf32> uniform 0.5
   dg.return %x
 }
+
+// Statistics are named apart: weights of the same layer are trained.
+// RUN: dg-opt %s --dg-freeze-parameters=statistics=features.* | FileCheck %s --check-prefix=STATISTICS
+// STATISTICS: dg.parameter "features.0.weight" tensor<4xf32> uniform 5.000000e-01{{$}}
+// STATISTICS: dg.parameter "features.0.running_mean" {{.*}}{frozen, state}

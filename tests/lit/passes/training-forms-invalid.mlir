@@ -25,3 +25,14 @@ dg.graph @loss(%x: tensor<4x3xf32>, %w: tensor<4xf32>) typed attributes {input_n
   %n = dg.dropout %x {batch_dim = 1 : i64} : (tensor<4x3xf32>) -> tensor<4x3xf32>
   dg.return %n : (tensor<4x3xf32>) -> ()
 }
+
+// -----
+
+// Running statistics are held together or not at all.
+dg.graph @loss(%x: tensor<4x3xf32>, %w: tensor<4xf32>) typed attributes {input_names = ["x", "sample_weight"]} {
+  %m = dg.parameter "rm" tensor<3xf32> constant 0.0 {frozen, state} : tensor<3xf32>
+  %v = dg.parameter "rv" tensor<3xf32> constant 1.0 {state} : tensor<3xf32>
+  // expected-error@+1 {{'dg.batch_norm' op has some of its running statistics frozen, expected all or none: name both, as 'bn.running_*'}}
+  %n = dg.batch_norm %x, %m, %m, %m, %v : (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+  dg.return %n : (tensor<4x3xf32>) -> ()
+}

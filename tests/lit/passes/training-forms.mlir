@@ -59,3 +59,18 @@ dg.graph @loss(%x: tensor<8x3xf32>, %weights: tensor<4xf32>) typed attributes {i
   %n = dg.dropout %x {rate = 0.25} : (tensor<8x3xf32>) -> tensor<8x3xf32>
   dg.return %n : (tensor<8x3xf32>) -> ()
 }
+
+// -----
+
+// Over frozen statistics batch norm stays what it is in evaluation, and nothing moves them.
+// CHECK-LABEL: dg.graph @loss(
+dg.graph @loss(%x: tensor<4x3x2xf32>, %weights: tensor<4xf32>) typed attributes {input_names = ["x", "sample_weight"]} {
+  %g = dg.parameter "g" tensor<3xf32> constant 1.0 : tensor<3xf32>
+  %m = dg.parameter "rm" tensor<3xf32> constant 0.0 {frozen, state} : tensor<3xf32>
+  %v = dg.parameter "rv" tensor<3xf32> constant 1.0 {frozen, state} : tensor<3xf32>
+  // CHECK: dg.batch_norm
+  // CHECK-NOT: dg.update
+  // CHECK: dg.return
+  %n = dg.batch_norm %x, %g, %g, %m, %v : (tensor<4x3x2xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<4x3x2xf32>
+  dg.return %n : (tensor<4x3x2xf32>) -> ()
+}
