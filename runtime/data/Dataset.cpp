@@ -71,7 +71,10 @@ bool Column::copySample(int64_t index, std::byte *to) const {
                                 [](int64_t at, const Shard &shard) { return at < shard.firstSample; });
   const Shard &shard = *(after - 1);
   const std::byte *from = shard.tensor.data + (index - shard.firstSample) * sampleBytes;
-  return shard.layout.channels > 0 ? conversion.run(from, to, shard.layout) : conversion.run(from, to, elements);
+  const bool fits =
+      shard.layout.channels > 0 ? conversion.run(from, to, shard.layout) : conversion.run(from, to, elements);
+  channels.apply(to);
+  return fits;
 }
 
 struct OutsideElement {
@@ -163,7 +166,7 @@ std::string Dataset::describe() const {
         (void)column.copySample(sample, reinterpret_cast<std::byte *>(row.data())); // what does not fit is told later
         rows.append(row.begin(), row.end());
       }
-    std::string conversion = column.conversion.describe();
+    std::string conversion = column.conversion.describe() + column.channels.describe();
     text += fmt::format("{}{} {}x{} {}{}{} {:016x}", text.empty() ? "" : ", ", argument.name, column.numSamples(),
                         fmt::join(argument.sampleShape, "x"), plan::nameOf(argument.dtype),
                         conversion.empty() ? "" : " ", conversion, streamOf(rows));
@@ -236,6 +239,14 @@ Result<Column> Dataset::openColumn(const Argument &argument, const DataSpecs &sp
     return Status::error(conversion.status().kind(), "{} for argument '{}': {}", column.text, argument.name,
                          conversion.status().message());
   column.conversion = *conversion;
+  if (auto found = specs.channelNormalizations.find(argument.name); found != specs.channelNormalizations.end()) {
+    auto channels = argument.isWhole ? Status::error(ErrorKind::usage, "numbers for each channel need --batch of dgc")
+                                     : ChannelNormalization::make(found->second, argument.sampleShape, argument.dtype);
+    if (!channels)
+      return Status::error(channels.status().kind(), "--normalize {}=…: {}", argument.name,
+                           channels.status().message());
+    column.channels = *channels;
+  }
   column.sampleBytes = column.elements * sizeOf(type);
   DG_RETURN_IF_ERROR(column.checkIndices());
   return column;
@@ -253,6 +264,10 @@ Result<Dataset> Dataset::open(const std::vector<Argument> &arguments, const Data
       return Status::error(ErrorKind::usage, "{} {}={}: the model has no argument '{}'; it has {}", specs.flag, name,
                            spec, name, fmt::join(names, ", "));
   for (const auto &[name, normalization] : specs.normalizations)
+    if (!isArgument(name))
+      return Status::error(ErrorKind::usage, "--normalize {}=…: the model has no argument '{}'; it has {}", name, name,
+                           fmt::join(names, ", "));
+  for (const auto &[name, channels] : specs.channelNormalizations)
     if (!isArgument(name))
       return Status::error(ErrorKind::usage, "--normalize {}=…: the model has no argument '{}'; it has {}", name, name,
                            fmt::join(names, ", "));

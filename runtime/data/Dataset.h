@@ -3,6 +3,7 @@
 // when it is opened. The values stay where they are (mapped or in memory); ranks that are forked afterwards share them.
 #pragma once
 
+#include "runtime/data/ChannelNormalization.h"
 #include "runtime/data/Conversion.h"
 #include "runtime/data/Tensor.h"
 #include "runtime/plan/Plan.h"
@@ -55,6 +56,7 @@ private:
   Argument target;
   std::string text;
   Conversion conversion;
+  ChannelNormalization channels;
   std::vector<Shard> shards;
   int64_t count = 0, elements = 0, sampleBytes = 0;
   std::shared_ptr<const std::vector<int64_t>> rows; ///< which samples of the shards; null: all
@@ -64,6 +66,7 @@ private:
 struct DataSpecs {
   std::map<std::string, std::string> sources; ///< argument → spec
   std::map<std::string, Normalization> normalizations;
+  std::map<std::string, std::vector<Normalization>> channelNormalizations;
   uint64_t seed = 0;           ///< of the random sources
   std::string flag = "--data"; ///< for messages
 };

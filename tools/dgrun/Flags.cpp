@@ -59,7 +59,10 @@ static void addData(CLI::Option_group &app, Flags &flags) {
                  "this part of --data, as 0.1, is held out and evaluated instead of trained on; drawn by the seed; "
                  "default: 0, or the checkpoint's")
       ->check(finiteNumber(true));
-  app.add_option("--normalize", flags.normalize, "ARGUMENT=MEAN,STD: after bytes were scaled to [0,1]; default: 0,1")
+  app.add_option(
+         "--normalize", flags.normalize,
+         "ARGUMENT=MEAN,STD, or MEAN,…/STD,… with one of each for each channel, the first dimension of a sample; after "
+         "bytes were scaled to [0,1]; default: 0,1")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--eval-batch", flags.evalBatch, "samples evaluated at once; default and most: the plan's")

@@ -32,6 +32,13 @@ static Result<data::DataSpecs> readSpecs(const char *flag, const std::vector<std
     auto pair = data::splitAssignment("--normalize", text);
     if (!pair)
       return pair.status();
+    if (pair->second.find('/') != std::string::npos) {
+      auto channels = data::parseChannelNormalization(pair->second);
+      if (!channels)
+        return channels.status();
+      specs.channelNormalizations[pair->first] = *channels;
+      continue;
+    }
     auto normalization = data::parseNormalization(pair->second);
     if (!normalization)
       return normalization.status();

@@ -213,6 +213,34 @@ TEST(Dataset, normalizationIsParsedStrictly) {
     EXPECT_FALSE(splitAssignment("--data", text)) << text;
 }
 
+TEST(Dataset, channelsHaveTheirOwnMeanAndDeviation) {
+  TemporaryFolder folder;
+  // Two samples of three channels of 1x2, as bytes: 0, 51, … in fifths of 255.
+  const std::string bytes = {0, 51, 102, char(153), char(204), char(255), char(255), char(204), char(153), 102, 51, 0};
+  DataSpecs specs;
+  specs.sources = {{"x", folder.write("images", idx({2, 3, 1, 2}, bytes))}};
+  specs.channelNormalizations["x"] = *parseChannelNormalization("0.5,0.25,0/0.5,0.25,2");
+  auto dataset = Dataset::open({{"x", plan::DType::f32, {3, 1, 2}}}, specs);
+  ASSERT_TRUE(dataset) << dataset.status().message();
+  const float means[] = {0.5f, 0.25f, 0}, deviations[] = {0.5f, 0.25f, 2};
+  for (int64_t sample = 0; sample < 2; ++sample) {
+    float found[6];
+    ASSERT_TRUE(dataset->find("x")->copySample(sample, reinterpret_cast<std::byte *>(found)));
+    for (size_t i = 0; i < 6; ++i) {
+      float value = float(uint8_t(bytes[size_t(sample) * 6 + i])) / 255;
+      EXPECT_EQ(found[i], (value - means[i / 2]) / deviations[i / 2]) << sample << " " << i;
+    }
+  }
+  EXPECT_NE(dataset->describe().find("channels 0.5,0.25,0/0.5,0.25,2"), std::string::npos) << dataset->describe();
+  auto refused = Dataset::open({{"x", plan::DType::f32, {2, 3, 1}}}, specs);
+  EXPECT_FALSE(refused);
+  specs.channelNormalizations["x"].pop_back();
+  expectError(Dataset::open({{"x", plan::DType::f32, {3, 1, 2}}}, specs), ErrorKind::usage,
+              {"--normalize x=", "found 2 means", "[3, 1, 2]"});
+  for (const char *text : {"/", "1/", "/1", "1,2/1", "1/0", "1/-1", "1,2/1,0", "nan/1", "1/inf", "1/2/3", "1,/1,1"})
+    EXPECT_FALSE(parseChannelNormalization(text)) << text;
+}
+
 TEST(Dataset, itsDescriptionTellsOtherDataApart) {
   TemporaryFolder folder;
   auto described = [&](const std::string &images, std::optional<Normalization> normalization = {}) {
