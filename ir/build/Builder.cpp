@@ -47,8 +47,8 @@ Value GraphBuilder::parameter(const Twine &name, ArrayRef<int64_t> shape, Init i
   auto type = RankedTensorType::get(shape, elementType ? elementType : f32());
   StringAttr nameAttr = builder.getStringAttr(name);
   auto initAttr = InitAttr::get(builder.getContext(), init.kind, builder.getF64FloatAttr(init.value));
-  return builder.create<ParameterOp>(locationOf(nameAttr), type, nameAttr, TypeAttr::get(type), initAttr,
-                                     /*state=*/UnitAttr(), /*frozen=*/UnitAttr(), PlaceAttr());
+  return create<ParameterOp>(builder, locationOf(nameAttr), type, nameAttr, TypeAttr::get(type), initAttr,
+                             /*state=*/UnitAttr(), /*frozen=*/UnitAttr());
 }
 
 Value GraphBuilder::state(const Twine &name, ArrayRef<int64_t> shape, Init init, Type elementType) {
@@ -209,7 +209,7 @@ Value GraphBuilder::crossEntropy(Value logits, Value target, const ClassLossOpti
 }
 
 LogicalResult GraphBuilder::returns(ValueRange values) {
-  builder.create<ReturnOp>(graph.getLoc(), values, /*names=*/ArrayAttr(), PlaceAttr());
+  create<ReturnOp>(builder, graph.getLoc(), values, /*names=*/ArrayAttr());
   Type any = AnyType::get(builder.getContext());
   Block &block = graph.getBody().front();
   for (BlockArgument argument : block.getArguments())

@@ -18,6 +18,7 @@ using namespace dg::ir;
 
 void DGDialect::initialize() {
   addGraphOps();
+  addLiteralOps();
   addElementwiseOps();
   addMathOps();
   addLogicOps();
@@ -27,6 +28,7 @@ void DGDialect::initialize() {
   addEinsumOps();
   addContractionOps();
   addConvolutionOps();
+  addBlockedOps();
   addShapeOps();
   addMovementOps();
   addArrangementOps();

@@ -42,6 +42,11 @@ PlaceAttr withOrigin(PlaceAttr place, int64_t origin, Phase phase);
 PlaceAttr withShardings(PlaceAttr place, llvm::ArrayRef<ShardingAttr> shardings);
 PlaceAttr withLabel(PlaceAttr place, llvm::StringRef label);
 
+/// A new op about which nothing is decided yet.
+template <typename Op, typename... Args> Op create(mlir::OpBuilder &builder, mlir::Location loc, Args &&...args) {
+  return builder.create<Op>(loc, std::forward<Args>(args)..., PlaceAttr());
+}
+
 /// A sharding in which every dimension is whole.
 ShardingAttr wholeSharding(mlir::MLIRContext *context, int64_t rank);
 

@@ -22,6 +22,7 @@ def DG_Dialect : Dialect {
 
     // Each registers the ops of one family, and is in its source.
     void addGraphOps();
+    void addLiteralOps();
     void addElementwiseOps();
     void addMathOps();
     void addLogicOps();
@@ -31,6 +32,7 @@ def DG_Dialect : Dialect {
     void addEinsumOps();
     void addContractionOps();
     void addConvolutionOps();
+    void addBlockedOps();
     void addShapeOps();
     void addMovementOps();
     void addArrangementOps();

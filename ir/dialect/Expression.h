@@ -18,17 +18,16 @@ public:
 
   /// A unary op of any family on this.
   template <typename Op, typename... Attributes> Expression apply(Attributes &&...attributes) const {
-    return of(builder->create<Op>(loc, own, std::forward<Attributes>(attributes)..., PlaceAttr()));
+    return of(create<Op>(*builder, loc, own, std::forward<Attributes>(attributes)...));
   }
   /// A binary op of this and another.
   template <typename Op> Expression with(Expression other) const {
-    return of(builder->create<Op>(loc, own, other.own, PlaceAttr()));
+    return of(create<Op>(*builder, loc, own, other.own));
   }
   /// A number of this value's element type.
   Expression number(double number) const {
     auto type = mlir::RankedTensorType::get({}, tensorOf(own).getElementType());
-    return of(builder->create<ConstantOp>(loc, type, builder->getF64FloatAttr(number), mlir::TypeAttr::get(type),
-                                          PlaceAttr()));
+    return of(create<ConstantOp>(*builder, loc, type, builder->getF64FloatAttr(number), mlir::TypeAttr::get(type)));
   }
 
   friend Expression operator+(Expression a, Expression b) { return a.with<AddOp>(b); }

@@ -47,4 +47,8 @@ OpCost elementwiseCost(Operation *op) {
   return cost;
 }
 
+OpCost costPerElement(Operation *op, double flops) {
+  return {flops * double(tensorOf(op->getOperand(0)).getNumElements()), operandAndResultBytes(op)};
+}
+
 } // namespace dg::ir

@@ -13,7 +13,7 @@ def DG_GradientOp : OpInterface<"GradientOp"> {
       the answer has one entry for each operand, null where the gradient is zero or the operand cannot have one
       (integers). Emits an error on the op where a gradient does not exist.
     }],
-    "mlir::FailureOr<llvm::SmallVector<mlir::Value>>", "buildGradients",
+    "::dg::ir::Gradients", "buildGradients",
     (ins "mlir::OpBuilder &":$builder, "mlir::ValueRange":$outputGrads)>];
 }
 
@@ -41,7 +41,7 @@ def DG_ReferenceOp : OpInterface<"ReferenceOp"> {
   let methods = [InterfaceMethod<[{
       Computes the results in double. `results` arrive with their shapes set and their elements zero.
     }], "mlir::LogicalResult", "evaluate",
-    (ins "llvm::ArrayRef<::dg::ir::HostTensor>":$operands, "llvm::MutableArrayRef<::dg::ir::HostTensor>":$results, "const ::dg::ir::RunScalars &":$scalars)>];
+    (ins "::dg::ir::HostOperands":$operands, "::dg::ir::HostResults":$results, "const ::dg::ir::RunScalars &":$scalars)>];
 }
 
 def DG_CompositeOp : OpInterface<"CompositeOp"> {

@@ -38,6 +38,45 @@ def Rearranges : NativeOpTrait<"Rearranges"> { let cppNamespace = "::dg::ir"; }
 /// dimension counts samples, the op mixes them. A test measures it.
 def MixesWholeDims : NativeOpTrait<"MixesWholeDims"> { let cppNamespace = "::dg::ir"; }
 
+/// What an op declares and defines to infer the types of its results.
+class DG_InferenceCode<string declaration, string definition> : NativeOpTrait<"InfersTypes", [], declaration, definition> {
+  let cppNamespace = "::dg::ir";
+}
+class DG_InfersTypes<string declaration, string definition>
+    : TraitList<[DeclareOpInterfaceMethods<InferTypeOpInterface>, DG_InferenceCode<declaration, definition>]>;
+
+/// The op's `inferType`, or its `inferTypes` where it has several results, makes the types of the results from the operands. It is not
+/// called while the type of an operand is not deduced yet.
+class FromOperands<int numResults> : DG_InfersTypes<
+    "static mlir::FailureOr<" # !if(!eq(numResults, 1), "mlir::Type> inferType", "llvm::SmallVector<mlir::Type>> inferTypes") #
+        "(Adaptor op, const ::dg::ir::Rejection &reject);", [{
+    mlir::LogicalResult $cppClass::inferReturnTypes(
+        mlir::MLIRContext *context, std::optional<mlir::Location> location, mlir::ValueRange operands, mlir::DictionaryAttr attributes,
+        mlir::OpaqueProperties properties, mlir::RegionRange regions, llvm::SmallVectorImpl<mlir::Type> &inferred) {
+      if (::dg::ir::deferInference(context, operands, }] # numResults # [{, inferred))
+        return mlir::success();
+      return ::dg::ir::store($cppClass::}] # !if(!eq(numResults, 1), "inferType", "inferTypes") # [{(
+          Adaptor(operands, attributes, properties, regions), {location, getOperationName()}), inferred);
+    }
+  }]>;
+
+/// The types do not follow from those of operands, and an author writes none: `!dg.any` fits them.
+class DG_OwnTypes<string definition> : DG_InfersTypes<"static bool isCompatibleReturnTypes(mlir::TypeRange inferred, mlir::TypeRange actual);", [{
+    bool $cppClass::isCompatibleReturnTypes(mlir::TypeRange inferred, mlir::TypeRange actual) {
+      return inferred == actual || llvm::all_of(actual, ::dg::ir::isAny);
+    }
+  }] # definition>;
+def OwnTypes : DG_OwnTypes<"">;
+/// The result has the type that the attribute `type` says.
+def TypeFromAttribute : DG_OwnTypes<[{
+    mlir::LogicalResult $cppClass::inferReturnTypes(
+        mlir::MLIRContext *, std::optional<mlir::Location>, mlir::ValueRange, mlir::DictionaryAttr, mlir::OpaqueProperties properties,
+        mlir::RegionRange, llvm::SmallVectorImpl<mlir::Type> &inferred) {
+      inferred.push_back(properties.as<Properties *>()->type.getValue());
+      return mlir::success();
+    }
+  }]>;
+
 /// Text form: `%r = dg.name %a, %b {attributes}` while types are to be deduced, and `… : (types) -> types` afterwards. The
 /// name of the first result becomes the op's label.
 class DG_OpBase<string mnemonic, dag inputs, dag outputs, list<Trait> given = []> : Op<DG_Dialect, mnemonic> {
@@ -60,7 +99,7 @@ class DG_OpBase<string mnemonic, dag inputs, dag outputs, list<Trait> given = []
 /// `let precision = …`.
 class DG_Op<string mnemonic, dag inputs, dag outputs, list<Trait> traits = []>
     : DG_OpBase<mnemonic, inputs, outputs, !listconcat(traits, [
-        Pure, InferTypeOpAdaptor,
+        Pure, FromOperands<!size(outputs)>,
         DeclareOpInterfaceMethods<DG_ReferenceOp>])> {
   let precision = Undecided;
 }

@@ -3,6 +3,7 @@
 // executor.
 #pragma once
 
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/SmallVector.h"
@@ -27,6 +28,14 @@ struct ShardingRule {
     factorSizes.push_back(size);
     return int32_t(factorSizes.size()) - 1;
   }
+  /// A new factor that is all of these dimensions of operands [operand, dimension], and of the first result.
+  void tie(int64_t size, llvm::ArrayRef<std::pair<unsigned, int64_t>> operandDims, std::optional<int64_t> resultDim) {
+    int32_t factor = addFactor(size);
+    for (auto [operand, dim] : operandDims)
+      operands[operand][dim].push_back(factor);
+    if (resultDim)
+      results[0][*resultDim].push_back(factor);
+  }
 };
 
 /// A rule in which operands and results have the shapes they have and nothing moves together yet: fill in from there.
@@ -39,8 +48,24 @@ struct OpCost {
 
 /// Flops = elements of the results; bytes = those of operands and results.
 OpCost elementwiseCost(mlir::Operation *op);
+/// Flops for each element of the first operand; bytes = those of operands and results.
+OpCost costPerElement(mlir::Operation *op, double flops);
 /// Bytes of operands and results together.
 double operandAndResultBytes(mlir::Operation *op);
+
+/// Errors of an op that does not exist yet.
+struct Rejection {
+  std::optional<mlir::Location> location;
+  llvm::StringRef name;
+
+  /// Fails with `'dg.name' op <message>` at the location, if there is one.
+  template <typename... Parts> mlir::LogicalResult operator()(Parts &&...message) const {
+    return mlir::emitOptionalError(location, "'", name, "' op ", std::forward<Parts>(message)...);
+  }
+};
+
+/// A gradient for each operand; null where there is none.
+using Gradients = mlir::FailureOr<llvm::SmallVector<mlir::Value>>;
 
 /// What an op gains or loses with 16 bits.
 enum class PrecisionClass {
@@ -73,6 +98,10 @@ struct HostTensor {
     return n;
   }
 };
+
+/// What an evaluation reads and writes: a tensor for each operand, and for each result.
+using HostOperands = llvm::ArrayRef<HostTensor>;
+using HostResults = llvm::MutableArrayRef<HostTensor>;
 
 /// A mean over samples, sample by sample. The whole is Σ value / Σ count, where a sample without count counts 1.
 struct SampleMeasure {

@@ -33,6 +33,9 @@ template <int operand> struct HasWeight {
   };
 };
 
+/// The types of the results are inferred: OpBase.td says how.
+template <typename Op> struct InfersTypes : mlir::OpTrait::TraitBase<Op, InfersTypes> {};
+
 /// Each element of a result depends on all of a dimension that the sharding rule does not follow.
 template <typename Op> struct MixesWholeDims : mlir::OpTrait::TraitBase<Op, MixesWholeDims> {};
 /// Whether it is such an op.

@@ -17,27 +17,22 @@ llvm::StringRef describe(Domain domain);
 
 /// The type of an op whose operands broadcast, and from number `first` on have one element type of the domain. The
 /// result has `element`, or theirs where it is null.
-template <typename Op>
-mlir::LogicalResult inferElementwise(mlir::MLIRContext *context, std::optional<mlir::Location> location,
-                                     mlir::ValueRange operands, llvm::SmallVectorImpl<mlir::Type> &inferred,
-                                     Domain domain, mlir::Type element = {}, unsigned first = 0) {
-  if (deferInference(context, operands, 1, inferred))
-    return mlir::success();
+inline mlir::FailureOr<mlir::Type> inferElementwise(const Rejection &reject, mlir::ValueRange operands, Domain domain,
+                                                    mlir::Type element = {}, unsigned first = 0) {
   auto type = tensorOf(operands[first]);
   if (!isIn(domain, type.getElementType()))
-    return reject<Op>(location, "has an operand ", type, ", expected elements that are ", describe(domain));
+    return reject("has an operand ", type, ", expected elements that are ", describe(domain));
   llvm::SmallVector<int64_t> shape(tensorOf(operands[0]).getShape());
   for (auto [index, operand] : llvm::enumerate(operands)) {
     if (index > first && tensorOf(operand).getElementType() != type.getElementType())
-      return reject<Op>(location, "has operands ", type, " and ", operand.getType(), ", expected equal element types");
+      return reject("has operands ", type, " and ", operand.getType(), ", expected equal element types");
     auto joined = broadcastShapes(shape, tensorOf(operand).getShape());
     if (!joined)
-      return reject<Op>(location, "has operands ", operands[0].getType(), " and ", operand.getType(),
-                        ", expected equal sizes, or 1, counted from the last dimension");
+      return reject("has operands ", operands[0].getType(), " and ", operand.getType(),
+                    ", expected equal sizes, or 1, counted from the last dimension");
     shape = *joined;
   }
-  inferred.push_back(mlir::RankedTensorType::get(shape, element ? element : type.getElementType()));
-  return mlir::success();
+  return mlir::RankedTensorType::get(shape, element ? element : type.getElementType());
 }
 
 /// Calls the op's scalar function for each element of the result.
@@ -46,13 +41,12 @@ mlir::LogicalResult evaluateElementwise(ElementwiseOp op, llvm::ArrayRef<HostTen
 /// The parts of the contract that do not depend on the scalar function; DG_ELEMENTWISE also infers the usual type.
 #define DG_ELEMENTWISE_PARTS(Op)                                                                                       \
   ShardingRule Op::getShardingRule() { return broadcastRule(*this); }                                                  \
-  LogicalResult Op::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) { \
+  LogicalResult Op::evaluate(HostOperands operands, HostResults results, const RunScalars &) {                         \
     return evaluateElementwise(*this, operands, results[0]);                                                           \
   }
 #define DG_ELEMENTWISE(Op, domain)                                                                                     \
-  LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor adaptor,          \
-                                     SmallVectorImpl<Type> &inferred) {                                                \
-    return inferElementwise<Op>(context, location, adaptor.getOperands(), inferred, domain);                           \
+  FailureOr<Type> Op::inferType(Adaptor op, const Rejection &reject) {                                                 \
+    return inferElementwise(reject, op.getOperands(), domain);                                                         \
   }                                                                                                                    \
   DG_ELEMENTWISE_PARTS(Op)
 

@@ -17,15 +17,15 @@ Value buildReshape(OpBuilder &builder, Location loc, Value value, ArrayRef<int64
   for (auto [dim, size] : llvm::enumerate(shape))
     if (size == 0 && (int64_t(dim) >= type.getRank() || type.getDimSize(unsigned(dim)) != 0))
       return buildFilled(builder, loc, type.clone(shape), 0);
-  return builder.create<ReshapeOp>(loc, value, shape, PlaceAttr());
+  return create<ReshapeOp>(builder, loc, value, shape);
 }
 
 Value buildScale(OpBuilder &builder, Location loc, Value value, double factor) {
-  return builder.create<ScaleOp>(loc, value, APFloat(factor), PlaceAttr());
+  return create<ScaleOp>(builder, loc, value, APFloat(factor));
 }
 
 Value buildFilled(OpBuilder &builder, Location loc, RankedTensorType type, double number) {
-  return builder.create<ConstantOp>(loc, type, builder.getF64FloatAttr(number), TypeAttr::get(type), PlaceAttr());
+  return create<ConstantOp>(builder, loc, type, builder.getF64FloatAttr(number), TypeAttr::get(type));
 }
 
 Value buildZeros(OpBuilder &builder, Location loc, Value like) { return buildFilled(builder, loc, tensorOf(like), 0); }
@@ -41,7 +41,7 @@ Value sumToShape(OpBuilder &builder, Location loc, Value value, RankedTensorType
       dims.push_back(dim);
   // Leading dimensions alone vanish without a reshape.
   bool keep = int64_t(dims.size()) > numLeading;
-  Value sum = builder.create<ReduceSumOp>(loc, value, dims, keep, PlaceAttr());
+  Value sum = create<ReduceSumOp>(builder, loc, value, dims, keep);
   return buildReshape(builder, loc, sum, target.getShape());
 }
 

@@ -26,22 +26,17 @@ inline bool areDimsOf(llvm::ArrayRef<int64_t> dims, int64_t rank) {
 }
 
 /// The type of an op with `dims`, which vanish, or stay with size 1 with `keep`.
-template <typename Op>
-mlir::LogicalResult inferReduction(mlir::MLIRContext *context, std::optional<mlir::Location> location,
-                                   typename Op::Adaptor op, llvm::SmallVectorImpl<mlir::Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return mlir::success();
+template <typename Adaptor> mlir::FailureOr<mlir::Type> inferReduction(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
   llvm::ArrayRef<int64_t> dims = op.getDims();
   if (!areDimsOf(dims, input.getRank()))
-    return reject<Op>(location, "reduces ", input, " over dimensions ", op.getDimsAttr(),
-                      ", expected different numbers from 0 to ", input.getRank() - 1);
+    return reject("reduces ", input, " over dimensions ", op.getDimsAttr(), ", expected different numbers from 0 to ",
+                  input.getRank() - 1);
   llvm::SmallVector<int64_t> shape;
   for (auto [dim, size] : llvm::enumerate(keptShape(input.getShape(), dims)))
     if (op.getKeep() || !llvm::is_contained(dims, int64_t(dim)))
       shape.push_back(size);
-  inferred.push_back(mlir::RankedTensorType::get(shape, input.getElementType()));
-  return mlir::success();
+  return mlir::RankedTensorType::get(shape, input.getElementType());
 }
 
 /// Dimensions that stay move with those of the result. Those that vanish may be cut where the results of ranks can be

@@ -37,6 +37,20 @@ ShardingRule leadingRule(Operation *op, int64_t numDims, ArrayRef<unsigned> oper
   return rule;
 }
 
+ShardingRule lineRule(Operation *op, int64_t axis) {
+  ShardingRule rule = emptyShardingRule(op);
+  auto result = tensorOf(op->getResult(0));
+  for (int64_t dim = 0; dim < result.getRank(); ++dim) {
+    if (dim == axis)
+      continue;
+    int32_t factor = rule.addFactor(result.getDimSize(dim));
+    for (auto *tensors : {&rule.operands, &rule.results})
+      for (auto &dims : *tensors)
+        dims[dim].push_back(factor);
+  }
+  return rule;
+}
+
 bool isLinear(Operation *op) {
   if (auto cast = dyn_cast<CastOp>(op))
     return isa<FloatType>(cast.getTo()) && isa<FloatType>(tensorOf(cast.getInput()).getElementType());

@@ -15,6 +15,10 @@ ShardingRule broadcastRule(mlir::Operation *op);
 ShardingRule leadingRule(mlir::Operation *op, int64_t numDims, llvm::ArrayRef<unsigned> operands,
                          llvm::ArrayRef<unsigned> results);
 
+/// Every dimension but `axis` moves together with that of the same number in all operands and results, which have one
+/// rank.
+ShardingRule lineRule(mlir::Operation *op, int64_t axis);
+
 /// Ops through which a partial sum may pass unreduced where all their operands are partial, because they are linear in
 /// them together (casts between floats up to rounding).
 bool isLinear(mlir::Operation *op);

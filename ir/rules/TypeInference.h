@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the families share when they infer result types: operands that are not deduced yet, `?` dimensions,
-// broadcasting, and errors that name the op although it does not exist yet.
+// and broadcasting.
 #pragma once
 
 #include "ir/dialect/Dialect.h"
@@ -16,6 +16,19 @@ inline bool deferInference(mlir::MLIRContext *context, mlir::ValueRange operands
   return true;
 }
 
+/// Adds the types that an op infers to `inferred`.
+inline mlir::LogicalResult store(mlir::FailureOr<mlir::Type> type, llvm::SmallVectorImpl<mlir::Type> &inferred) {
+  if (succeeded(type))
+    inferred.push_back(*type);
+  return type;
+}
+inline mlir::LogicalResult store(const mlir::FailureOr<llvm::SmallVector<mlir::Type>> &types,
+                                 llvm::SmallVectorImpl<mlir::Type> &inferred) {
+  if (succeeded(types))
+    llvm::append_range(inferred, *types);
+  return types;
+}
+
 /// False where two sizes differ for certain; `?` may be any size.
 inline bool mayBeEqual(int64_t a, int64_t b) {
   return a == b || mlir::ShapedType::isDynamic(a) || mlir::ShapedType::isDynamic(b);
@@ -25,12 +38,6 @@ inline bool mayBeEqual(int64_t a, int64_t b) {
 inline bool mayBeEqual(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b) {
   return a.size() == b.size() &&
          llvm::all_of(llvm::zip(a, b), [](auto sizes) { return mayBeEqual(std::get<0>(sizes), std::get<1>(sizes)); });
-}
-
-/// Fails with `'dg.name' op <message>` at the location, if there is one.
-template <typename Op, typename... Parts>
-mlir::LogicalResult reject(std::optional<mlir::Location> location, Parts &&...message) {
-  return mlir::emitOptionalError(location, "'", Op::getOperationName(), "' op ", std::forward<Parts>(message)...);
 }
 
 /// The shape of numpy's broadcast of two shapes; nothing where they do not fit.

@@ -63,7 +63,7 @@ BlockedConvOp absorbElementwise(BlockedConvOp conv, Operation *user) {
   for (Value number : numbers)
     builder.clone(*number.getDefiningOp(), outside);
   Value result = builder.clone(*user, outside)->getResult(0);
-  builder.create<ReturnOp>(user->getLoc(), ValueRange{result}, ArrayAttr(), PlaceAttr());
+  create<ReturnOp>(builder, user->getLoc(), ValueRange{result}, ArrayAttr());
   return fused;
 }
 

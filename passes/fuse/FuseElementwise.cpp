@@ -82,7 +82,7 @@ private:
       builder.clone(*number.getDefiningOp(), mapping);
     for (Operation *op : ordered)
       builder.clone(*op, mapping);
-    builder.create<ReturnOp>(root->getLoc(), ValueRange{mapping.lookup(root->getResult(0))}, ArrayAttr(), PlaceAttr());
+    create<ReturnOp>(builder, root->getLoc(), ValueRange{mapping.lookup(root->getResult(0))}, ArrayAttr());
     root->replaceAllUsesWith(fused);
     for (Operation *op : llvm::reverse(ordered))
       op->erase();

@@ -88,7 +88,7 @@ private:
       Value input = chunk.addInput(cast<StringAttr>(names.back()).getValue(), value.getType());
       Value(value).replaceUsesWithIf(input, [&](OpOperand &use) { return !prepared.contains(use.getOwner()); });
     }
-    builder.create<ReturnOp>(chunk.getLoc(), results, builder.getArrayAttr(names), PlaceAttr());
+    create<ReturnOp>(builder, chunk.getLoc(), results, builder.getArrayAttr(names));
     // Users come after what they use.
     for (Operation *op : llvm::reverse(prepared))
       op->erase();

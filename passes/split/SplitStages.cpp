@@ -215,7 +215,7 @@ private:
     SmallVector<Attribute> nameAttrs;
     for (const std::string &name : chunk.names)
       nameAttrs.push_back(builder.getStringAttr(name));
-    builder.create<ReturnOp>(graph.getLoc(), chunk.results, builder.getArrayAttr(nameAttrs), PlaceAttr());
+    create<ReturnOp>(builder, graph.getLoc(), chunk.results, builder.getArrayAttr(nameAttrs));
   }
 
   /// Unique names for values that cross chunks: the author's label where there is one.

@@ -91,7 +91,7 @@ private:
     llvm::sort(gradients, [](const Gradient &a, const Gradient &b) { return isMadeBefore(a.value, b.value); });
     for (const Gradient &gradient : gradients)
       addUpdate(builder, gradient.parameter, clip(builder, gradient, square, spec), guard, spec);
-    builder.create<ReturnOp>(end.getLoc(), kept, builder.getArrayAttr(keptNames), PlaceAttr());
+    create<ReturnOp>(builder, end.getLoc(), kept, builder.getArrayAttr(keptNames));
     end.erase();
     return checkStates(graph, parameters);
   }

@@ -48,10 +48,10 @@ private:
   Value seed(OpBuilder &builder, Value loss) {
     auto type = TypeAttr::get(loss.getType());
     if (lossScale == 0)
-      return builder.create<ConstantOp>(loss.getLoc(), loss.getType(), builder.getF64FloatAttr(1.0), type, PlaceAttr());
+      return create<ConstantOp>(builder, loss.getLoc(), loss.getType(), builder.getF64FloatAttr(1.0), type);
     auto init = InitAttr::get(&getContext(), InitKind::constant, builder.getF64FloatAttr(lossScale));
-    return builder.create<ParameterOp>(loss.getLoc(), loss.getType(), builder.getStringAttr(lossScaleName), type, init,
-                                       builder.getUnitAttr(), UnitAttr(), PlaceAttr());
+    return create<ParameterOp>(builder, loss.getLoc(), loss.getType(), builder.getStringAttr(lossScaleName), type, init,
+                               builder.getUnitAttr(), UnitAttr());
   }
 
   /// Ops that no pass has numbered come after those that --dg-number-ops did.
@@ -104,7 +104,7 @@ private:
         return {};
       Value sum = found->second.front();
       for (Value next : ArrayRef(found->second).drop_front())
-        sum = builder.create<AddOp>(value.getLoc(), sum, next, PlaceAttr());
+        sum = create<AddOp>(builder, value.getLoc(), sum, next);
       return sum;
     };
 
@@ -145,7 +145,7 @@ private:
       results.push_back(grad);
       names.push_back(builder.getStringAttr("grad " + parameter.getParam()));
     }
-    auto last = builder.create<ReturnOp>(end.getLoc(), results, builder.getArrayAttr(names), PlaceAttr());
+    auto last = create<ReturnOp>(builder, end.getLoc(), results, builder.getArrayAttr(names));
     end.erase();
     // Ops give the gradients of all their operands; what leads to no parameter is not kept.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*last->getBlock())))

@@ -63,15 +63,15 @@ private:
     Location loc = graph.getLoc();
     OpBuilder builder = OpBuilder::atBlockBegin(&graph.getBody().front());
     auto sum = [&](Value value) -> Value {
-      return builder.create<ReduceSumOp>(loc, value, ArrayRef<int64_t>{0}, /*keep=*/false, PlaceAttr());
+      return create<ReduceSumOp>(builder, loc, value, ArrayRef<int64_t>{0}, /*keep=*/false);
     };
     TrainingScope scope;
     scope.total = sum(weights);
-    Value smallest = builder.create<ConstantOp>(loc, scope.total.getType(), builder.getF64FloatAttr(1e-30),
-                                                TypeAttr::get(scope.total.getType()), PlaceAttr());
-    Value divisor = builder.create<AddOp>(loc, scope.total, smallest, PlaceAttr());
-    scope.share = builder.create<DivOp>(loc, weights, divisor, PlaceAttr());
-    scope.inverseCount = sum(builder.create<MulOp>(loc, scope.share, scope.share, PlaceAttr()));
+    Value smallest = create<ConstantOp>(builder, loc, scope.total.getType(), builder.getF64FloatAttr(1e-30),
+                                        TypeAttr::get(scope.total.getType()));
+    Value divisor = create<AddOp>(builder, loc, scope.total, smallest);
+    scope.share = create<DivOp>(builder, loc, weights, divisor);
+    scope.inverseCount = sum(create<MulOp>(builder, loc, scope.share, scope.share));
     scope.sampleIndex = [graph, numbers = Value(), rows = tensorOf(weights).getShape()]() mutable {
       if (!numbers)
         numbers =
@@ -98,8 +98,8 @@ private:
     for (auto [state, observed, rate] : scope.updates) {
       Location loc = state.getLoc();
       Value kept = buildScale(end, loc, state, 1 - rate), added = buildScale(end, loc, observed, rate);
-      Value next = end.create<AddOp>(loc, kept, added, PlaceAttr());
-      end.create<UpdateOp>(loc, next, state.getDefiningOp<ParameterOp>().getParamAttr(), PlaceAttr());
+      Value next = create<AddOp>(end, loc, kept, added);
+      create<UpdateOp>(end, loc, next, state.getDefiningOp<ParameterOp>().getParamAttr());
     }
     scope.updates.clear();
     return success();

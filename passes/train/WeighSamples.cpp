@@ -52,7 +52,7 @@ private:
       }
     }
     builder.setInsertionPoint(end);
-    builder.create<ReturnOp>(end.getLoc(), results, builder.getArrayAttr(names), PlaceAttr());
+    create<ReturnOp>(builder, end.getLoc(), results, builder.getArrayAttr(names));
     end.erase();
     if (loss->use_empty())
       loss->erase();
@@ -64,11 +64,10 @@ private:
   /// anything is divided by it; the smallest number keeps a micro-batch in which nothing counts from dividing by 0.
   static Value weighed(OpBuilder &builder, Location location, SampleMeasure measure, Value weights) {
     auto sum = [&](Value values) {
-      return Expression(
-          builder, location,
-          builder.create<ReduceSumOp>(location, values, ArrayRef<int64_t>{0}, /*keep=*/false, PlaceAttr()));
+      return Expression(builder, location,
+                        create<ReduceSumOp>(builder, location, values, ArrayRef<int64_t>{0}, /*keep=*/false));
     };
-    auto weightedSum = [&](Value values) { return sum(builder.create<MulOp>(location, values, weights, PlaceAttr())); };
+    auto weightedSum = [&](Value values) { return sum(create<MulOp>(builder, location, values, weights)); };
     if (!measure.count)
       return weightedSum(measure.value);
     return weightedSum(measure.value) * (sum(weights) / (weightedSum(measure.count) + 1e-30));

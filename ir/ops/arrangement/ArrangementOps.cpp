@@ -56,57 +56,50 @@ static Value buildTables(OpBuilder &builder, Location loc, Value value, const Pl
       starts[dim] = table[first];
       sizes[dim] = step == 0 ? 1 : size;
       steps[dim] = step == 0 ? 1 : step;
-      Value piece =
-          builder.create<SliceOp>(loc, value, starts, sizes, builder.getDenseI64ArrayAttr(steps), PlaceAttr());
+      Value piece = create<SliceOp>(builder, loc, value, starts, sizes, builder.getDenseI64ArrayAttr(steps));
       if (step == 0) {
         sizes[dim] = size;
-        piece = builder.create<ExpandOp>(loc, piece, sizes, PlaceAttr());
+        piece = create<ExpandOp>(builder, loc, piece, sizes);
       }
       pieces.push_back(piece);
       first = last + 1;
     }
-    value = pieces.size() == 1 ? pieces[0] : Value(builder.create<ConcatOp>(loc, pieces, dim, PlaceAttr()));
+    value = pieces.size() == 1 ? pieces[0] : Value(create<ConcatOp>(builder, loc, pieces, dim));
   }
   return value;
 }
 
-/// A value that is not `any`, and attributes with one number for each dimension.
-template <typename Op>
-static LogicalResult checkDims(std::optional<Location> location, RankedTensorType input, DenseI64ArrayAttr dims,
-                               int64_t rank) {
-  if (areDimsOf(dims, rank))
-    return success();
-  return reject<Op>(location, "has dimensions ", dims, " for ", input, ", expected different numbers from 0 to ",
-                    rank - 1);
+/// Each of `dims` is another dimension of the input, or of what it becomes.
+static LogicalResult checkDims(const Rejection &reject, RankedTensorType input, DenseI64ArrayAttr dims, int64_t rank) {
+  return areDimsOf(dims, rank)
+             ? success()
+             : reject("has dimensions ", dims, " for ", input, ", expected different numbers from 0 to ", rank - 1);
 }
 
-/// Only a dimension of known size can be rearranged.
-template <typename Op>
-static LogicalResult checkKnown(std::optional<Location> location, RankedTensorType input, int64_t dim) {
-  return input.isDynamicDim(dim)
-             ? reject<Op>(location, "rearranges dimension ", dim, " of ", input, ", expected one whose size is known")
-             : success();
+/// Only dimensions of known size can be rearranged.
+static LogicalResult checkKnown(const Rejection &reject, RankedTensorType input, ArrayRef<int64_t> dims) {
+  for (int64_t dim : dims)
+    if (input.isDynamicDim(dim))
+      return reject("rearranges dimension ", dim, " of ", input, ", expected one whose size is known");
+  return success();
 }
 
 //===- PadOp -----------------------------------------------------------------------------------------------------===//
 
-LogicalResult PadOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                      SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> PadOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
   StringRef mode = op.getMode();
   if (!llvm::is_contained({"constant", "reflect", "edge", "wrap"}, mode))
-    return reject<PadOp>(location, "has mode \"", mode, "\", expected constant, reflect, edge or wrap");
+    return reject("has mode \"", mode, "\", expected constant, reflect, edge or wrap");
   auto isCountable = [](int64_t size) { return size >= -(int64_t(1) << 48) && size <= int64_t(1) << 48; };
   if (int64_t(op.getLow().size()) != input.getRank() || int64_t(op.getHigh().size()) != input.getRank() ||
       !llvm::all_of(op.getLow(), isCountable) || !llvm::all_of(op.getHigh(), isCountable))
-    return reject<PadOp>(location, "pads ", input, " with low ", op.getLowAttr(), " and high ", op.getHighAttr(),
-                         ", expected ", input.getRank(), " numbers of each, up to 2^48");
+    return reject("pads ", input, " with low ", op.getLowAttr(), " and high ", op.getHighAttr(), ", expected ",
+                  input.getRank(), " numbers of each, up to 2^48");
   if (op.getFill() && (mode != "constant" || tensorOf(op.getFill()).getNumElements() != 1 ||
                        tensorOf(op.getFill()).getElementType() != input.getElementType()))
-    return reject<PadOp>(location, "fills ", input, " with ", op.getFill().getType(), " in mode \"", mode,
-                         "\", expected one element of the same type in mode \"constant\"");
+    return reject("fills ", input, " with ", op.getFill().getType(), " in mode \"", mode,
+                  "\", expected one element of the same type in mode \"constant\"");
   SmallVector<int64_t> shape;
   for (int64_t dim = 0; dim < input.getRank(); ++dim) {
     int64_t low = op.getLow()[dim], high = op.getHigh()[dim], size = input.getDimSize(dim);
@@ -114,18 +107,17 @@ LogicalResult PadOp::inferReturnTypes(MLIRContext *context, std::optional<Locati
       shape.push_back(size);
       continue;
     }
-    if (failed(checkKnown<PadOp>(location, input, dim)))
+    if (failed(checkKnown(reject, input, dim)))
       return failure();
     // What is left after the cuts is what borders are made of.
     int64_t left = size + std::min<int64_t>(low, 0) + std::min<int64_t>(high, 0);
     bool needsMore = (mode == "reflect" && left < 2) || (mode != "constant" && left < 1);
     if (left < 0 || (needsMore && (low > 0 || high > 0)))
-      return reject<PadOp>(location, "pads dimension ", dim, " of ", input, " by ", low, " and ", high, " in mode \"",
-                           mode, "\", expected enough elements to cut and to repeat");
+      return reject("pads dimension ", dim, " of ", input, " by ", low, " and ", high, " in mode \"", mode,
+                    "\", expected enough elements to cut and to repeat");
     shape.push_back(size + low + high);
   }
-  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, input.getElementType());
 }
 
 /// Where the border of one dimension comes from; -1 in mode "constant".
@@ -172,11 +164,11 @@ static Value buildCutAndFill(OpBuilder &builder, Location loc, Value value, Arra
     after.push_back(std::max<int64_t>(highest, 0));
   }
   if (ArrayRef<int64_t>(sizes) != tensorOf(value).getShape())
-    value = builder.create<SliceOp>(loc, value, starts, sizes, DenseI64ArrayAttr(), PlaceAttr());
+    value = create<SliceOp>(builder, loc, value, starts, sizes, DenseI64ArrayAttr());
   auto isZero = [](int64_t number) { return number == 0; };
   if (llvm::all_of(before, isZero) && llvm::all_of(after, isZero))
     return value;
-  return builder.create<PadConstantOp>(loc, value, fill, before, after, DenseI64ArrayAttr(), PlaceAttr());
+  return create<PadConstantOp>(builder, loc, value, fill, before, after, DenseI64ArrayAttr());
 }
 
 SmallVector<Value> PadOp::decompose(OpBuilder &builder) {
@@ -190,7 +182,7 @@ SmallVector<Value> PadOp::decompose(OpBuilder &builder) {
   return {buildCutAndFill(builder, getLoc(), getInput(), getLow(), getHigh(), fill)};
 }
 
-LogicalResult PadOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+LogicalResult PadOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   double fill = operands.size() > 1 ? operands[1].data[0] : getValue().convertToDouble();
   evaluateTables(operands[0], results[0], padTables(operands[0].shape, getLow(), getHigh(), getMode()), fill);
   return success();
@@ -198,25 +190,20 @@ LogicalResult PadOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Hos
 
 //===- TileOp ----------------------------------------------------------------------------------------------------===//
 
-LogicalResult TileOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                       SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> TileOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
   if (int64_t(op.getRepeats().size()) != input.getRank() ||
       llvm::any_of(op.getRepeats(), [](int64_t count) { return count < 0; }))
-    return reject<TileOp>(location, "repeats ", input, " by ", op.getRepeatsAttr(), ", expected ", input.getRank(),
-                          " numbers, none below 0");
+    return reject("repeats ", input, " by ", op.getRepeatsAttr(), ", expected ", input.getRank(),
+                  " numbers, none below 0");
   SmallVector<int64_t> shape(input.getShape());
   for (auto [size, count] : llvm::zip_equal(shape, op.getRepeats()))
     if (!ShapedType::isDynamic(size) && llvm::MulOverflow(size, count, size))
-      return reject<TileOp>(location, "repeats ", input, " by ", op.getRepeatsAttr(),
-                            ", expected sizes that can be counted");
+      return reject("repeats ", input, " by ", op.getRepeatsAttr(), ", expected sizes that can be counted");
   for (int64_t dim = 0; dim < input.getRank(); ++dim)
-    if (op.getRepeats()[dim] != 1 && failed(checkKnown<TileOp>(location, input, dim)))
+    if (op.getRepeats()[dim] != 1 && failed(checkKnown(reject, input, dim)))
       return failure();
-  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, input.getElementType());
 }
 
 SmallVector<Value> TileOp::decompose(OpBuilder &builder) {
@@ -231,11 +218,11 @@ SmallVector<Value> TileOp::decompose(OpBuilder &builder) {
   }
   Value value = buildReshape(builder, getLoc(), getInput(), split);
   if (split != repeated)
-    value = builder.create<ExpandOp>(getLoc(), value, repeated, PlaceAttr());
+    value = create<ExpandOp>(builder, getLoc(), value, repeated);
   return {buildReshape(builder, getLoc(), value, tensorOf(getResult()).getShape())};
 }
 
-LogicalResult TileOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+LogicalResult TileOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   PlaceTables tables;
   for (auto [size, total] : llvm::zip_equal(operands[0].shape, results[0].shape)) {
     tables.push_back(identityTable(total));
@@ -248,18 +235,12 @@ LogicalResult TileOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Ho
 
 //===- FlipOp ----------------------------------------------------------------------------------------------------===//
 
-LogicalResult FlipOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                       SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> FlipOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
-  if (failed(checkDims<FlipOp>(location, input, op.getDimsAttr(), input.getRank())))
+  if (failed(checkDims(reject, input, op.getDimsAttr(), input.getRank())) ||
+      failed(checkKnown(reject, input, op.getDims())))
     return failure();
-  for (int64_t dim : op.getDims())
-    if (failed(checkKnown<FlipOp>(location, input, dim)))
-      return failure();
-  inferred.push_back(input);
-  return success();
+  return input;
 }
 
 static PlaceTables flipTables(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
@@ -276,28 +257,23 @@ SmallVector<Value> FlipOp::decompose(OpBuilder &builder) {
   return {buildTables(builder, getLoc(), getInput(), flipTables(tensorOf(getInput()).getShape(), getDims()))};
 }
 
-LogicalResult FlipOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+LogicalResult FlipOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   evaluateTables(operands[0], results[0], flipTables(operands[0].shape, getDims()), 0);
   return success();
 }
 
 //===- RollOp ----------------------------------------------------------------------------------------------------===//
 
-LogicalResult RollOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                       SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> RollOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
-  if (failed(checkDims<RollOp>(location, input, op.getDimsAttr(), input.getRank())))
+  if (failed(checkDims(reject, input, op.getDimsAttr(), input.getRank())))
     return failure();
   if (op.getShifts().size() != op.getDims().size())
-    return reject<RollOp>(location, "has shifts ", op.getShiftsAttr(), " for dimensions ", op.getDimsAttr(),
-                          ", expected one shift for each dimension");
-  for (int64_t dim : op.getDims())
-    if (failed(checkKnown<RollOp>(location, input, dim)))
-      return failure();
-  inferred.push_back(input);
-  return success();
+    return reject("has shifts ", op.getShiftsAttr(), " for dimensions ", op.getDimsAttr(),
+                  ", expected one shift for each dimension");
+  if (failed(checkKnown(reject, input, op.getDims())))
+    return failure();
+  return input;
 }
 
 static PlaceTables rollTables(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims, ArrayRef<int64_t> shifts) {
@@ -316,31 +292,26 @@ SmallVector<Value> RollOp::decompose(OpBuilder &builder) {
       buildTables(builder, getLoc(), getInput(), rollTables(tensorOf(getInput()).getShape(), getDims(), getShifts()))};
 }
 
-LogicalResult RollOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+LogicalResult RollOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   evaluateTables(operands[0], results[0], rollTables(operands[0].shape, getDims(), getShifts()), 0);
   return success();
 }
 
 //===- CenterCropPadOp -------------------------------------------------------------------------------------------===//
 
-LogicalResult CenterCropPadOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> CenterCropPadOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
-  if (failed(checkDims<CenterCropPadOp>(location, input, op.getDimsAttr(), input.getRank())))
+  if (failed(checkDims(reject, input, op.getDimsAttr(), input.getRank())))
     return failure();
   if (op.getSizes().size() != op.getDims().size() || llvm::any_of(op.getSizes(), [](int64_t size) { return size < 0; }))
-    return reject<CenterCropPadOp>(location, "has sizes ", op.getSizesAttr(), " for dimensions ", op.getDimsAttr(),
-                                   ", expected one size, not below 0, for each dimension");
+    return reject("has sizes ", op.getSizesAttr(), " for dimensions ", op.getDimsAttr(),
+                  ", expected one size, not below 0, for each dimension");
   SmallVector<int64_t> shape(input.getShape());
-  for (auto [dim, size] : llvm::zip_equal(op.getDims(), op.getSizes())) {
-    if (failed(checkKnown<CenterCropPadOp>(location, input, dim)))
-      return failure();
+  if (failed(checkKnown(reject, input, op.getDims())))
+    return failure();
+  for (auto [dim, size] : llvm::zip_equal(op.getDims(), op.getSizes()))
     shape[dim] = size;
-  }
-  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, input.getElementType());
 }
 
 /// What is added (or, negative, cut) at both ends; the odd element goes to the end.
@@ -358,8 +329,7 @@ SmallVector<Value> CenterCropPadOp::decompose(OpBuilder &builder) {
   return {buildCutAndFill(builder, getLoc(), getInput(), low, high, Value())};
 }
 
-LogicalResult CenterCropPadOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                        const RunScalars &) {
+LogicalResult CenterCropPadOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   auto [low, high] = centered(operands[0].shape, results[0].shape);
   evaluateTables(operands[0], results[0], padTables(operands[0].shape, low, high, "constant"), 0);
   return success();
@@ -367,57 +337,44 @@ LogicalResult CenterCropPadOp::evaluate(ArrayRef<HostTensor> operands, MutableAr
 
 //===- Reshapes --------------------------------------------------------------------------------------------------===//
 
-LogicalResult SqueezeOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                          SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> SqueezeOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
-  if (failed(checkDims<SqueezeOp>(location, input, op.getDimsAttr(), input.getRank())))
+  if (failed(checkDims(reject, input, op.getDimsAttr(), input.getRank())))
     return failure();
   SmallVector<int64_t> shape;
   for (int64_t dim = 0; dim < input.getRank(); ++dim) {
     if (!llvm::is_contained(op.getDims(), dim))
       shape.push_back(input.getDimSize(dim));
     else if (input.getDimSize(dim) != 1)
-      return reject<SqueezeOp>(location, "drops dimension ", dim, " of ", input, ", expected one of size 1");
+      return reject("drops dimension ", dim, " of ", input, ", expected one of size 1");
   }
-  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, input.getElementType());
 }
 
-LogicalResult UnsqueezeOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                            SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> UnsqueezeOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
   int64_t rank = input.getRank() + int64_t(op.getDims().size());
-  if (failed(checkDims<UnsqueezeOp>(location, input, op.getDimsAttr(), rank)))
+  if (failed(checkDims(reject, input, op.getDimsAttr(), rank)))
     return failure();
   SmallVector<int64_t> shape;
   for (int64_t dim = 0, from = 0; dim < rank; ++dim)
     shape.push_back(llvm::is_contained(op.getDims(), dim) ? 1 : input.getDimSize(from++));
-  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, input.getElementType());
 }
 
-LogicalResult FlattenOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                          SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> FlattenOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
   int64_t dim = op.getDim();
   if (dim < 0 || dim > input.getRank())
-    return reject<FlattenOp>(location, "flattens ", input, " from dimension ", dim, ", expected 0 to ",
-                             input.getRank());
+    return reject("flattens ", input, " from dimension ", dim, ", expected 0 to ", input.getRank());
   auto product = [](ArrayRef<int64_t> sizes) {
     int64_t count = 1;
     for (int64_t size : sizes)
       count = ShapedType::isDynamic(size) || ShapedType::isDynamic(count) ? ShapedType::kDynamic : count * size;
     return count;
   };
-  inferred.push_back(RankedTensorType::get(
-      {product(input.getShape().take_front(dim)), product(input.getShape().drop_front(dim))}, input.getElementType()));
-  return success();
+  return RankedTensorType::get({product(input.getShape().take_front(dim)), product(input.getShape().drop_front(dim))},
+                               input.getElementType());
 }
 
 /// The same elements in the same order.
@@ -425,7 +382,7 @@ LogicalResult FlattenOp::inferReturnTypes(MLIRContext *context, std::optional<Lo
   SmallVector<Value> Op::decompose(OpBuilder &builder) {                                                               \
     return {buildReshape(builder, getLoc(), getInput(), tensorOf(getResult()).getShape())};                            \
   }                                                                                                                    \
-  LogicalResult Op::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) { \
+  LogicalResult Op::evaluate(HostOperands operands, HostResults results, const RunScalars &) {                         \
     results[0].data = operands[0].data;                                                                                \
     return success();                                                                                                  \
   }
@@ -436,21 +393,17 @@ DG_RESHAPE(FlattenOp)
 
 //===- DepthToSpaceOp and SpaceToDepthOp -------------------------------------------------------------------------===//
 
-LogicalResult DepthToSpaceOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                               SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> DepthToSpaceOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
   int64_t block = op.getBlock();
   constexpr int64_t mostBlock = 1 << 14; // its square, and a size times it, can be counted
   if (input.getRank() != 4 || block < 1 || block > mostBlock ||
       ShapedType::isDynamicShape(input.getShape().drop_front()) || input.getDimSize(1) % (block * block) != 0)
-    return reject<DepthToSpaceOp>(location, "takes blocks of ", block, " from ", input,
-                                  ", expected an image [n, c, h, w] whose channels the square of the block divides");
-  inferred.push_back(RankedTensorType::get({input.getDimSize(0), input.getDimSize(1) / (block * block),
-                                            input.getDimSize(2) * block, input.getDimSize(3) * block},
-                                           input.getElementType()));
-  return success();
+    return reject("takes blocks of ", block, " from ", input,
+                  ", expected an image [n, c, h, w] whose channels the square of the block divides");
+  return RankedTensorType::get({input.getDimSize(0), input.getDimSize(1) / (block * block), input.getDimSize(2) * block,
+                                input.getDimSize(3) * block},
+                               input.getElementType());
 }
 
 SmallVector<Value> DepthToSpaceOp::decompose(OpBuilder &builder) {
@@ -460,8 +413,7 @@ SmallVector<Value> DepthToSpaceOp::decompose(OpBuilder &builder) {
   const int64_t blocksFirst[] = {0, 3, 4, 1, 5, 2}, channelsFirst[] = {0, 1, 4, 2, 5, 3};
   Value split = getChannelsMajor() ? buildReshape(builder, getLoc(), getInput(), {n, c, block, block, h, w})
                                    : buildReshape(builder, getLoc(), getInput(), {n, block, block, c, h, w});
-  Value turned =
-      builder.create<TransposeOp>(getLoc(), split, getChannelsMajor() ? channelsFirst : blocksFirst, PlaceAttr());
+  Value turned = create<TransposeOp>(builder, getLoc(), split, getChannelsMajor() ? channelsFirst : blocksFirst);
   return {buildReshape(builder, getLoc(), turned, tensorOf(getResult()).getShape())};
 }
 
@@ -470,8 +422,7 @@ static int64_t blockChannel(int64_t row, int64_t column, int64_t c, int64_t numC
   return isMajor ? (c * block + row) * block + column : (row * block + column) * numChannels + c;
 }
 
-LogicalResult DepthToSpaceOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                       const RunScalars &) {
+LogicalResult DepthToSpaceOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   SmallVector<int64_t> from = stridesOf(operands[0].shape), to = stridesOf(results[0].shape);
   int64_t block = getBlock(), numChannels = results[0].shape[1];
   for (int64_t i = 0; i < results[0].numElements(); ++i) {
@@ -483,22 +434,17 @@ LogicalResult DepthToSpaceOp::evaluate(ArrayRef<HostTensor> operands, MutableArr
   return success();
 }
 
-LogicalResult SpaceToDepthOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                               SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> SpaceToDepthOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
   int64_t block = op.getBlock();
   if (input.getRank() != 4 || block < 1 || ShapedType::isDynamicShape(input.getShape().drop_front()) ||
       llvm::is_contained(input.getShape().drop_front(2), 0) || input.getDimSize(2) % block != 0 ||
       input.getDimSize(3) % block != 0)
-    return reject<SpaceToDepthOp>(
-        location, "takes blocks of ", block, " from ", input,
-        ", expected an image [n, c, h, w] with pixels whose height and width the block divides");
-  inferred.push_back(RankedTensorType::get({input.getDimSize(0), input.getDimSize(1) * block * block,
-                                            input.getDimSize(2) / block, input.getDimSize(3) / block},
-                                           input.getElementType()));
-  return success();
+    return reject("takes blocks of ", block, " from ", input,
+                  ", expected an image [n, c, h, w] with pixels whose height and width the block divides");
+  return RankedTensorType::get({input.getDimSize(0), input.getDimSize(1) * block * block, input.getDimSize(2) / block,
+                                input.getDimSize(3) / block},
+                               input.getElementType());
 }
 
 SmallVector<Value> SpaceToDepthOp::decompose(OpBuilder &builder) {
@@ -508,12 +454,11 @@ SmallVector<Value> SpaceToDepthOp::decompose(OpBuilder &builder) {
                              {input.getDimSize(0), input.getDimSize(1), input.getDimSize(2) / block, block,
                               input.getDimSize(3) / block, block});
   const int64_t blocksFirst[] = {0, 3, 5, 1, 2, 4};
-  Value turned = builder.create<TransposeOp>(getLoc(), split, blocksFirst, PlaceAttr());
+  Value turned = create<TransposeOp>(builder, getLoc(), split, blocksFirst);
   return {buildReshape(builder, getLoc(), turned, tensorOf(getResult()).getShape())};
 }
 
-LogicalResult SpaceToDepthOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                       const RunScalars &) {
+LogicalResult SpaceToDepthOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   SmallVector<int64_t> from = stridesOf(operands[0].shape), to = stridesOf(results[0].shape);
   int64_t block = getBlock(), numChannels = operands[0].shape[1];
   for (int64_t i = 0; i < operands[0].numElements(); ++i) {
@@ -527,17 +472,6 @@ LogicalResult SpaceToDepthOp::evaluate(ArrayRef<HostTensor> operands, MutableArr
 
 //===- EyeOp -----------------------------------------------------------------------------------------------------===//
 
-LogicalResult EyeOp::inferReturnTypes(MLIRContext *, std::optional<Location>, ValueRange, DictionaryAttr,
-                                      OpaqueProperties properties, RegionRange, SmallVectorImpl<Type> &inferred) {
-  inferred.push_back(properties.as<Properties *>()->type.getValue());
-  return success();
-}
-
-/// An author writes no result type, and the op has no operand that would defer its inference.
-bool EyeOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
-  return inferred == actual || isAny(actual[0]);
-}
-
 LogicalResult EyeOp::verify() {
   auto type = dyn_cast<RankedTensorType>(getType());
   if (!type || !type.hasStaticShape() || type.getRank() != 2)
@@ -548,27 +482,19 @@ LogicalResult EyeOp::verify() {
 /// What both triangles of a matrix of ones have.
 SmallVector<Value> EyeOp::decompose(OpBuilder &builder) {
   Value ones = buildFilled(builder, getLoc(), tensorOf(getResult()), 1);
-  Value upper = builder.create<TriluOp>(getLoc(), ones, /*upper=*/true, getDiagonal(), PlaceAttr());
-  return {builder.create<TriluOp>(getLoc(), upper, /*upper=*/false, getDiagonal(), PlaceAttr())};
+  Value upper = create<TriluOp>(builder, getLoc(), ones, /*upper=*/true, getDiagonal());
+  return {create<TriluOp>(builder, getLoc(), upper, /*upper=*/false, getDiagonal())};
 }
 
-LogicalResult EyeOp::evaluate(ArrayRef<HostTensor>, MutableArrayRef<HostTensor> results, const RunScalars &) {
+LogicalResult EyeOp::evaluate(HostOperands, HostResults results, const RunScalars &) {
   int64_t columns = results[0].shape[1];
   for (int64_t i = 0; i < results[0].numElements(); ++i)
     results[0].data[i] = i % columns - i / columns == int64_t(getDiagonal());
   return success();
 }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addArrangementOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/arrangement/ArrangementOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/arrangement/ArrangementOps.cpp.inc"
+#define DG_OPS "ir/ops/arrangement/ArrangementOps.cpp.inc"
+#define DG_ADD_OPS addArrangementOps
+#include "ir/ops/Family.inc"

@@ -12,27 +12,24 @@ using namespace mlir;
 
 namespace dg::ir {
 
-using Gradients = FailureOr<SmallVector<Value>>;
-
 //===- What all share --------------------------------------------------------------------------------------------===//
 
-template <typename Op> static LogicalResult checkIndices(std::optional<Location> location, RankedTensorType indices) {
+static LogicalResult checkIndices(const Rejection &reject, RankedTensorType indices) {
   if (isa<IntegerType>(indices.getElementType()) && !indices.getElementType().isInteger(1))
     return success();
-  return reject<Op>(location, "has indices ", indices, ", expected integers");
+  return reject("has indices ", indices, ", expected integers");
 }
 
-template <typename Op>
-static LogicalResult checkDim(std::optional<Location> location, RankedTensorType input, int64_t dim) {
-  if (dim >= 0 && dim < input.getRank())
-    return success();
-  return reject<Op>(location, "has dimension ", dim, " of ", input, ", expected 0 to ", input.getRank() - 1);
+static LogicalResult checkDim(const Rejection &reject, RankedTensorType input, int64_t dim) {
+  return dim >= 0 && dim < input.getRank()
+             ? success()
+             : reject("has dimension ", dim, " of ", input, ", expected 0 to ", input.getRank() - 1);
 }
 
-template <typename Op> static LogicalResult checkReduction(std::optional<Location> location, StringRef reduction) {
+static LogicalResult checkReduction(const Rejection &reject, StringRef reduction) {
   if (llvm::is_contained({"none", "add", "mul", "min", "max"}, reduction))
     return success();
-  return reject<Op>(location, "has reduction \"", reduction, "\", expected none, add, mul, min or max");
+  return reject("has reduction \"", reduction, "\", expected none, add, mul, min or max");
 }
 
 /// The place that an index names, from the end where it is negative; -1 with an error where there is none.
@@ -42,6 +39,22 @@ static int64_t placeAt(Operation *op, const HostTensor &indices, int64_t at, int
     return place;
   op->emitOpError() << "found index " << index << " at place " << at << ", expected " << -size << " to " << size - 1;
   return -1;
+}
+
+/// Calls `visit(place, number)` for each slice that indices along `dim` of a tensor of `shape` name: where it lies in
+/// the tensor, and where among the slices, both counted in elements. Each slice is `inner` elements.
+template <typename Visit>
+static LogicalResult forEachSliceAlong(Operation *op, ArrayRef<int64_t> shape, int64_t dim, const HostTensor &indices,
+                                       int64_t inner, Visit visit) {
+  int64_t outer = ShapedType::getNumElements(shape.take_front(dim)), count = indices.numElements();
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t place = placeAt(op, indices, i, shape[dim]);
+      if (place < 0)
+        return failure();
+      visit((o * shape[dim] + place) * inner, (o * count + i) * inner);
+    }
+  return success();
 }
 
 static double combine(StringRef reduction, double present, double update) {
@@ -64,13 +77,6 @@ static int64_t mostPlaces(RankedTensorType input, int64_t batchDims, RankedTenso
   return most;
 }
 
-static int64_t productOf(ArrayRef<int64_t> sizes) {
-  int64_t product = 1;
-  for (int64_t size : sizes)
-    product *= size;
-  return product;
-}
-
 /// What is read and written is what the result and the smaller operand hold.
 static OpCost copyCost(Type moved, Type indices, double flopsPerElement) {
   auto type = cast<RankedTensorType>(moved), places = cast<RankedTensorType>(indices);
@@ -79,35 +85,22 @@ static OpCost copyCost(Type moved, Type indices, double flopsPerElement) {
                                           double(places.getNumElements()) * places.getElementTypeBitWidth() / 8};
 }
 
-static void tie(ShardingRule &rule, int64_t size, ArrayRef<std::pair<unsigned, int64_t>> operandDims,
-                std::optional<int64_t> resultDim) {
-  int32_t factor = rule.addFactor(size);
-  for (auto [operand, dim] : operandDims)
-    rule.operands[operand][dim].push_back(factor);
-  if (resultDim)
-    rule.results[0][*resultDim].push_back(factor);
-}
-
 //===- GatherOp --------------------------------------------------------------------------------------------------===//
 
-LogicalResult GatherOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                         SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> GatherOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput()), indices = tensorOf(op.getIndices());
   int64_t dim = op.getDim();
-  if (failed(checkIndices<GatherOp>(location, indices)) || failed(checkDim<GatherOp>(location, input, dim)))
+  if (failed(checkIndices(reject, indices)) || failed(checkDim(reject, input, dim)))
     return failure();
   SmallVector<int64_t> shape(input.getShape().take_front(dim));
   llvm::append_range(shape, indices.getShape());
   llvm::append_range(shape, input.getShape().drop_front(dim + 1));
-  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, input.getElementType());
 }
 
 Gradients GatherOp::buildGradients(OpBuilder &builder, ValueRange grads) {
-  return SmallVector<Value>{builder.create<GatherGradOp>(getLoc(), grads[0], getIndices(), getDim(),
-                                                         tensorOf(getInput()).getDimSize(getDim()), PlaceAttr()),
+  return SmallVector<Value>{create<GatherGradOp>(builder, getLoc(), grads[0], getIndices(), getDim(),
+                                                 tensorOf(getInput()).getDimSize(getDim())),
                             Value()};
 }
 
@@ -116,11 +109,11 @@ ShardingRule GatherOp::getShardingRule() {
   auto input = tensorOf(getInput()), indices = tensorOf(getIndices());
   int64_t dim = getDim();
   for (int64_t i = 0; i < dim; ++i)
-    tie(rule, input.getDimSize(i), {{0, i}}, i);
+    rule.tie(input.getDimSize(i), {{0, i}}, i);
   for (int64_t i = 0; i < indices.getRank(); ++i)
-    tie(rule, indices.getDimSize(i), {{1, i}}, dim + i);
+    rule.tie(indices.getDimSize(i), {{1, i}}, dim + i);
   for (int64_t i = dim + 1; i < input.getRank(); ++i)
-    tie(rule, input.getDimSize(i), {{0, i}}, i + indices.getRank() - 1);
+    rule.tie(input.getDimSize(i), {{0, i}}, i + indices.getRank() - 1);
   return rule;
 }
 
@@ -130,44 +123,33 @@ IndexBound GatherOp::getIndexBound(unsigned operand) {
   return {operand == 1 ? tensorOf(getInput()).getDimSize(getDim()) : 0, /*countsFromEnd=*/true};
 }
 
-LogicalResult GatherOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                 const RunScalars &) {
-  int64_t size = operands[0].shape[getDim()], inner = productOf(ArrayRef(operands[0].shape).drop_front(getDim() + 1)),
-          outer = productOf(ArrayRef(operands[0].shape).take_front(getDim())), count = operands[1].numElements();
-  for (int64_t o = 0; o < outer; ++o)
-    for (int64_t i = 0; i < count; ++i) {
-      int64_t place = placeAt(*this, operands[1], i, size);
-      if (place < 0)
-        return failure();
-      std::copy_n(operands[0].data.begin() + (o * size + place) * inner, inner,
-                  results[0].data.begin() + (o * count + i) * inner);
-    }
-  return success();
+LogicalResult GatherOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+  ArrayRef<int64_t> shape = operands[0].shape;
+  int64_t inner = ShapedType::getNumElements(shape.drop_front(getDim() + 1));
+  return forEachSliceAlong(*this, shape, getDim(), operands[1], inner, [&](int64_t from, int64_t to) {
+    std::copy_n(operands[0].data.begin() + from, inner, results[0].data.begin() + to);
+  });
 }
 
 //===- GatherGradOp ----------------------------------------------------------------------------------------------===//
 
-LogicalResult GatherGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                             SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> GatherGradOp::inferType(Adaptor op, const Rejection &reject) {
   auto grad = tensorOf(op.getGrad()), indices = tensorOf(op.getIndices());
   int64_t dim = op.getDim();
-  if (failed(checkIndices<GatherGradOp>(location, indices)))
+  if (failed(checkIndices(reject, indices)))
     return failure();
   if (dim < 0 || dim + indices.getRank() > grad.getRank() ||
       !mayBeEqual(grad.getShape().slice(dim, indices.getRank()), indices.getShape()))
-    return reject<GatherGradOp>(location, "has gradient ", grad, " for indices ", indices, " along dimension ", dim,
-                                ", expected the shape of the indices there");
+    return reject("has gradient ", grad, " for indices ", indices, " along dimension ", dim,
+                  ", expected the shape of the indices there");
   SmallVector<int64_t> shape(grad.getShape().take_front(dim));
   shape.push_back(op.getSize());
   llvm::append_range(shape, grad.getShape().drop_front(dim + indices.getRank()));
-  inferred.push_back(RankedTensorType::get(shape, grad.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, grad.getElementType());
 }
 
 Gradients GatherGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
-  return SmallVector<Value>{builder.create<GatherOp>(getLoc(), grads[0], getIndices(), getDim(), PlaceAttr()), Value()};
+  return SmallVector<Value>{create<GatherOp>(builder, getLoc(), grads[0], getIndices(), getDim()), Value()};
 }
 
 /// Cut along the indices, each shard sums its own slices.
@@ -176,67 +158,74 @@ ShardingRule GatherGradOp::getShardingRule() {
   auto grad = tensorOf(getGrad()), indices = tensorOf(getIndices());
   int64_t dim = getDim();
   for (int64_t i = 0; i < dim; ++i)
-    tie(rule, grad.getDimSize(i), {{0, i}}, i);
+    rule.tie(grad.getDimSize(i), {{0, i}}, i);
   for (int64_t i = 0; i < indices.getRank(); ++i)
-    tie(rule, indices.getDimSize(i), {{0, dim + i}, {1, i}}, std::nullopt);
+    rule.tie(indices.getDimSize(i), {{0, dim + i}, {1, i}}, std::nullopt);
   for (int64_t i = dim + indices.getRank(); i < grad.getRank(); ++i)
-    tie(rule, grad.getDimSize(i), {{0, i}}, i - indices.getRank() + 1);
+    rule.tie(grad.getDimSize(i), {{0, i}}, i - indices.getRank() + 1);
   return rule;
 }
 
-OpCost GatherGradOp::getCost() { return {double(tensorOf(getGrad()).getNumElements()), operandAndResultBytes(*this)}; }
+OpCost GatherGradOp::getCost() { return costPerElement(*this, 1); }
 
 IndexBound GatherGradOp::getIndexBound(unsigned operand) {
   return {operand == 1 ? int64_t(getSize()) : 0, /*countsFromEnd=*/true};
 }
 
-LogicalResult GatherGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                     const RunScalars &) {
-  int64_t size = getSize(), inner = productOf(ArrayRef(results[0].shape).drop_front(getDim() + 1)),
-          outer = productOf(ArrayRef(results[0].shape).take_front(getDim())), count = operands[1].numElements();
-  for (int64_t o = 0; o < outer; ++o)
-    for (int64_t i = 0; i < count; ++i) {
-      int64_t place = placeAt(*this, operands[1], i, size);
-      if (place < 0)
-        return failure();
-      for (int64_t j = 0; j < inner; ++j)
-        results[0].data[(o * size + place) * inner + j] += operands[0].data[(o * count + i) * inner + j];
-    }
-  return success();
+LogicalResult GatherGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+  ArrayRef<int64_t> shape = results[0].shape;
+  int64_t inner = ShapedType::getNumElements(shape.drop_front(getDim() + 1));
+  return forEachSliceAlong(*this, shape, getDim(), operands[1], inner, [&](int64_t to, int64_t from) {
+    for (int64_t i = 0; i < inner; ++i)
+      results[0].data[to + i] += operands[0].data[from + i];
+  });
 }
 
 //===- GatherElementsOp and ScatterElementsOp --------------------------------------------------------------------===//
 
 /// The indices have the rank of the input, and are not larger but along `dim`.
-template <typename Op>
-static LogicalResult checkElementIndices(std::optional<Location> location, RankedTensorType input,
-                                         RankedTensorType indices, int64_t dim) {
-  if (failed(checkIndices<Op>(location, indices)) || failed(checkDim<Op>(location, input, dim)))
+static LogicalResult checkElementIndices(const Rejection &reject, RankedTensorType input, RankedTensorType indices,
+                                         int64_t dim) {
+  if (failed(checkIndices(reject, indices)) || failed(checkDim(reject, input, dim)))
     return failure();
   bool fits = input.getRank() == indices.getRank();
   for (int64_t i = 0; fits && i < input.getRank(); ++i)
     fits = i == dim || input.isDynamicDim(i) || indices.isDynamicDim(i) || indices.getDimSize(i) <= input.getDimSize(i);
   return fits ? success()
-              : reject<Op>(location, "has indices ", indices, " for ", input,
-                           ", expected as many dimensions, none larger but dimension ", dim);
+              : reject("has indices ", indices, " for ", input,
+                       ", expected as many dimensions, none larger but dimension ", dim);
 }
 
-LogicalResult GatherElementsOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                 SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+/// Calls `visit(place in the input, number of the index)` for each index of an element along `dim`.
+template <typename Visit>
+static LogicalResult forEachElement(Operation *op, ArrayRef<int64_t> shape, int64_t dim, const HostTensor &indices,
+                                    Visit visit) {
+  SmallVector<int64_t> strides = stridesOf(shape), others = strides;
+  others[dim] = 0;
+  int64_t i = 0;
+  LogicalResult outcome = success();
+  forEachIndex(indices.shape, {others}, [&](ArrayRef<int64_t> at) {
+    int64_t place = failed(outcome) ? -1 : placeAt(op, indices, i, shape[dim]);
+    if (place < 0)
+      outcome = failure();
+    else
+      visit(at[0] + place * strides[dim], i);
+    ++i;
+  });
+  return outcome;
+}
+
+FailureOr<Type> GatherElementsOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput()), indices = tensorOf(op.getIndices());
-  if (failed(checkElementIndices<GatherElementsOp>(location, input, indices, op.getDim())))
+  if (failed(checkElementIndices(reject, input, indices, op.getDim())))
     return failure();
-  inferred.push_back(RankedTensorType::get(indices.getShape(), input.getElementType()));
-  return success();
+  return RankedTensorType::get(indices.getShape(), input.getElementType());
 }
 
 Gradients GatherElementsOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   Value zeros = buildFilled(builder, getLoc(), tensorOf(getInput()), 0);
   return SmallVector<Value>{
-      builder.create<ScatterElementsOp>(getLoc(), zeros, getIndices(), grads[0], getDim(), "add", PlaceAttr()),
-      Value()};
+      create<ScatterElementsOp>(builder, getLoc(), zeros, getIndices(), grads[0], getDim(), "add"), Value()};
 }
 
 ShardingRule GatherElementsOp::getShardingRule() {
@@ -244,9 +233,9 @@ ShardingRule GatherElementsOp::getShardingRule() {
   auto input = tensorOf(getInput()), indices = tensorOf(getIndices());
   for (int64_t i = 0; i < input.getRank(); ++i) {
     if (i == int64_t(getDim()))
-      tie(rule, indices.getDimSize(i), {{1, i}}, i);
+      rule.tie(indices.getDimSize(i), {{1, i}}, i);
     else if (input.getDimSize(i) == indices.getDimSize(i))
-      tie(rule, indices.getDimSize(i), {{0, i}, {1, i}}, i);
+      rule.tie(indices.getDimSize(i), {{0, i}, {1, i}}, i);
   }
   return rule;
 }
@@ -257,36 +246,20 @@ IndexBound GatherElementsOp::getIndexBound(unsigned operand) {
   return {operand == 1 ? tensorOf(getInput()).getDimSize(getDim()) : 0, /*countsFromEnd=*/true};
 }
 
-LogicalResult GatherElementsOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                         const RunScalars &) {
-  SmallVector<int64_t> strides = stridesOf(operands[0].shape), others = strides;
-  others[getDim()] = 0;
-  int64_t i = 0;
-  LogicalResult outcome = success();
-  forEachIndex(operands[1].shape, {others}, [&](ArrayRef<int64_t> at) {
-    int64_t place = failed(outcome) ? -1 : placeAt(*this, operands[1], i, operands[0].shape[getDim()]);
-    if (place < 0)
-      outcome = failure();
-    else
-      results[0].data[i] = operands[0].data[at[0] + place * strides[getDim()]];
-    ++i;
-  });
-  return outcome;
+LogicalResult GatherElementsOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+  return forEachElement(*this, operands[0].shape, getDim(), operands[1],
+                        [&](int64_t from, int64_t to) { results[0].data[to] = operands[0].data[from]; });
 }
 
-LogicalResult ScatterElementsOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                  SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> ScatterElementsOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput()), indices = tensorOf(op.getIndices()), updates = tensorOf(op.getUpdates());
-  if (failed(checkElementIndices<ScatterElementsOp>(location, input, indices, op.getDim())) ||
-      failed(checkReduction<ScatterElementsOp>(location, op.getReduction())))
+  if (failed(checkElementIndices(reject, input, indices, op.getDim())) ||
+      failed(checkReduction(reject, op.getReduction())))
     return failure();
   if (!mayBeEqual(updates.getShape(), indices.getShape()) || updates.getElementType() != input.getElementType())
-    return reject<ScatterElementsOp>(location, "has updates ", updates, " for input ", input, " and indices ", indices,
-                                     ", expected the input's element type and the shape of the indices");
-  inferred.push_back(input);
-  return success();
+    return reject("has updates ", updates, " for input ", input, " and indices ", indices,
+                  ", expected the input's element type and the shape of the indices");
+  return input;
 }
 
 /// What the update op adds to, multiplies or replaces gets the gradient where it is still there; updates read theirs
@@ -303,9 +276,9 @@ static Gradients scatterGradients(Op op, OpBuilder &builder, Value grad, Read re
   if (reduction == "add")
     return SmallVector<Value>{grad, Value(), read(grad)};
   if (reduction == "mul") {
-    Value weighed = builder.create<MulOp>(loc, grad, op.getResult(), PlaceAttr());
+    Value weighed = create<MulOp>(builder, loc, grad, op.getResult());
     return SmallVector<Value>{write(grad, op.getUpdates()), Value(),
-                              builder.create<DivOp>(loc, read(weighed), op.getUpdates(), PlaceAttr())};
+                              create<DivOp>(builder, loc, read(weighed), op.getUpdates())};
   }
   return op.emitOpError() << "has no gradient with reduction \"" << reduction << "\", expected none, add or mul";
 }
@@ -313,12 +286,9 @@ static Gradients scatterGradients(Op op, OpBuilder &builder, Value grad, Read re
 Gradients ScatterElementsOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   return scatterGradients(
       *this, builder, grads[0],
-      [&](Value from) -> Value {
-        return builder.create<GatherElementsOp>(getLoc(), from, getIndices(), getDim(), PlaceAttr());
-      },
+      [&](Value from) -> Value { return create<GatherElementsOp>(builder, getLoc(), from, getIndices(), getDim()); },
       [&](Value into, Value updates) -> Value {
-        return builder.create<ScatterElementsOp>(getLoc(), into, getIndices(), updates, getDim(), getReduction(),
-                                                 PlaceAttr());
+        return create<ScatterElementsOp>(builder, getLoc(), into, getIndices(), updates, getDim(), getReduction());
       });
 }
 
@@ -327,7 +297,7 @@ ShardingRule ScatterElementsOp::getShardingRule() {
   auto input = tensorOf(getInput()), indices = tensorOf(getIndices());
   for (int64_t i = 0; i < input.getRank(); ++i)
     if (i != int64_t(getDim()) && input.getDimSize(i) == indices.getDimSize(i))
-      tie(rule, input.getDimSize(i), {{0, i}, {1, i}, {2, i}}, i);
+      rule.tie(input.getDimSize(i), {{0, i}, {1, i}, {2, i}}, i);
   return rule;
 }
 
@@ -339,24 +309,11 @@ IndexBound ScatterElementsOp::getIndexBound(unsigned operand) {
   return {operand == 1 ? tensorOf(getInput()).getDimSize(getDim()) : 0, /*countsFromEnd=*/true};
 }
 
-LogicalResult ScatterElementsOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                          const RunScalars &) {
+LogicalResult ScatterElementsOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   results[0].data = operands[0].data;
-  SmallVector<int64_t> strides = stridesOf(operands[0].shape), others = strides;
-  others[getDim()] = 0;
-  int64_t i = 0;
-  LogicalResult outcome = success();
-  forEachIndex(operands[1].shape, {others}, [&](ArrayRef<int64_t> at) {
-    int64_t place = failed(outcome) ? -1 : placeAt(*this, operands[1], i, operands[0].shape[getDim()]);
-    if (place < 0) {
-      outcome = failure();
-    } else {
-      double &element = results[0].data[at[0] + place * strides[getDim()]];
-      element = combine(getReduction(), element, operands[2].data[i]);
-    }
-    ++i;
+  return forEachElement(*this, operands[0].shape, getDim(), operands[1], [&](int64_t to, int64_t from) {
+    results[0].data[to] = combine(getReduction(), results[0].data[to], operands[2].data[from]);
   });
-  return outcome;
 }
 
 //===- GatherNdOp and ScatterNdOp --------------------------------------------------------------------------------===//
@@ -368,20 +325,17 @@ struct NdShape {
   SmallVector<int64_t> slices;
 };
 
-template <typename Op>
-static FailureOr<NdShape> ndShape(std::optional<Location> location, RankedTensorType input, RankedTensorType indices,
+static FailureOr<NdShape> ndShape(const Rejection &reject, RankedTensorType input, RankedTensorType indices,
                                   int64_t batchDims) {
-  if (failed(checkIndices<Op>(location, indices)))
+  if (failed(checkIndices(reject, indices)))
     return failure();
   int64_t depth = indices.getRank() > 0 ? indices.getShape().back() : -1;
   bool fits = depth >= 0 && batchDims >= 0 && batchDims < indices.getRank() && batchDims + depth <= input.getRank() &&
               mayBeEqual(input.getShape().take_front(batchDims), indices.getShape().take_front(batchDims));
-  if (!fits) {
-    (void)reject<Op>(location, "has input ", input, " and indices ", indices, " with ", batchDims,
-                     " batch dimensions, expected equal batch dimensions and rows of indices that name no more "
-                     "dimensions than the input has behind them");
-    return failure();
-  }
+  if (!fits)
+    return reject("has input ", input, " and indices ", indices, " with ", batchDims,
+                  " batch dimensions, expected equal batch dimensions and rows of indices that name no more "
+                  "dimensions than the input has behind them");
   NdShape shape{batchDims, depth, SmallVector<int64_t>(indices.getShape().drop_back())};
   llvm::append_range(shape.slices, input.getShape().drop_front(batchDims + depth));
   return shape;
@@ -391,9 +345,9 @@ static FailureOr<NdShape> ndShape(std::optional<Location> location, RankedTensor
 template <typename Visit>
 static LogicalResult forEachSlice(Operation *op, const HostTensor &input, const HostTensor &indices, int64_t batchDims,
                                   Visit visit) {
-  int64_t depth = indices.shape.back(), rows = productOf(ArrayRef(indices.shape).drop_back());
-  int64_t batch = productOf(ArrayRef(indices.shape).take_front(batchDims));
-  int64_t inner = productOf(ArrayRef(input.shape).drop_front(batchDims + depth));
+  int64_t depth = indices.shape.back(), rows = ShapedType::getNumElements(ArrayRef(indices.shape).drop_back());
+  int64_t batch = ShapedType::getNumElements(ArrayRef(indices.shape).take_front(batchDims));
+  int64_t inner = ShapedType::getNumElements(ArrayRef(input.shape).drop_front(batchDims + depth));
   int64_t perBatch = input.numElements() / std::max<int64_t>(batch, 1);
   SmallVector<int64_t> strides = stridesOf(input.shape);
   for (int64_t row = 0; row < rows; ++row) {
@@ -409,23 +363,18 @@ static LogicalResult forEachSlice(Operation *op, const HostTensor &input, const 
   return success();
 }
 
-LogicalResult GatherNdOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                           SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> GatherNdOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
-  auto shape = ndShape<GatherNdOp>(location, input, tensorOf(op.getIndices()), op.getBatchDims());
+  auto shape = ndShape(reject, input, tensorOf(op.getIndices()), op.getBatchDims());
   if (failed(shape))
     return failure();
-  inferred.push_back(RankedTensorType::get(shape->slices, input.getElementType()));
-  return success();
+  return RankedTensorType::get(shape->slices, input.getElementType());
 }
 
 Gradients GatherNdOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   Value zeros = buildFilled(builder, getLoc(), tensorOf(getInput()), 0);
   return SmallVector<Value>{
-      builder.create<ScatterNdOp>(getLoc(), zeros, getIndices(), grads[0], getBatchDims(), "add", PlaceAttr()),
-      Value()};
+      create<ScatterNdOp>(builder, getLoc(), zeros, getIndices(), grads[0], getBatchDims(), "add"), Value()};
 }
 
 ShardingRule GatherNdOp::getShardingRule() {
@@ -433,11 +382,11 @@ ShardingRule GatherNdOp::getShardingRule() {
   auto input = tensorOf(getInput()), indices = tensorOf(getIndices()), result = tensorOf(getResult());
   int64_t batchDims = getBatchDims(), numPlaces = indices.getRank() - 1;
   for (int64_t i = 0; i < batchDims; ++i)
-    tie(rule, input.getDimSize(i), {{0, i}, {1, i}}, i);
+    rule.tie(input.getDimSize(i), {{0, i}, {1, i}}, i);
   for (int64_t i = batchDims; i < numPlaces; ++i)
-    tie(rule, indices.getDimSize(i), {{1, i}}, i);
+    rule.tie(indices.getDimSize(i), {{1, i}}, i);
   for (int64_t i = numPlaces; i < result.getRank(); ++i)
-    tie(rule, result.getDimSize(i), {{0, input.getRank() - (result.getRank() - i)}}, i);
+    rule.tie(result.getDimSize(i), {{0, input.getRank() - (result.getRank() - i)}}, i);
   return rule;
 }
 
@@ -448,38 +397,30 @@ IndexBound GatherNdOp::getIndexBound(unsigned operand) {
           /*countsFromEnd=*/true};
 }
 
-LogicalResult GatherNdOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                   const RunScalars &) {
-  int64_t inner = productOf(ArrayRef(operands[0].shape).drop_front(getBatchDims() + operands[1].shape.back()));
+LogicalResult GatherNdOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+  int64_t inner =
+      ShapedType::getNumElements(ArrayRef(operands[0].shape).drop_front(getBatchDims() + operands[1].shape.back()));
   return forEachSlice(*this, operands[0], operands[1], getBatchDims(), [&](int64_t from, int64_t to) {
     std::copy_n(operands[0].data.begin() + from, inner, results[0].data.begin() + to);
   });
 }
 
-LogicalResult ScatterNdOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                            SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> ScatterNdOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput()), updates = tensorOf(op.getUpdates());
-  auto shape = ndShape<ScatterNdOp>(location, input, tensorOf(op.getIndices()), op.getBatchDims());
-  if (failed(shape) || failed(checkReduction<ScatterNdOp>(location, op.getReduction())))
+  auto shape = ndShape(reject, input, tensorOf(op.getIndices()), op.getBatchDims());
+  if (failed(shape) || failed(checkReduction(reject, op.getReduction())))
     return failure();
   if (!mayBeEqual(updates.getShape(), shape->slices) || updates.getElementType() != input.getElementType())
-    return reject<ScatterNdOp>(location, "has updates ", updates, ", expected ",
-                               RankedTensorType::get(shape->slices, input.getElementType()));
-  inferred.push_back(input);
-  return success();
+    return reject("has updates ", updates, ", expected ", RankedTensorType::get(shape->slices, input.getElementType()));
+  return input;
 }
 
 Gradients ScatterNdOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   return scatterGradients(
       *this, builder, grads[0],
-      [&](Value from) -> Value {
-        return builder.create<GatherNdOp>(getLoc(), from, getIndices(), getBatchDims(), PlaceAttr());
-      },
+      [&](Value from) -> Value { return create<GatherNdOp>(builder, getLoc(), from, getIndices(), getBatchDims()); },
       [&](Value into, Value updates) -> Value {
-        return builder.create<ScatterNdOp>(getLoc(), into, getIndices(), updates, getBatchDims(), getReduction(),
-                                           PlaceAttr());
+        return create<ScatterNdOp>(builder, getLoc(), into, getIndices(), updates, getBatchDims(), getReduction());
       });
 }
 
@@ -488,9 +429,9 @@ ShardingRule ScatterNdOp::getShardingRule() {
   auto input = tensorOf(getInput()), indices = tensorOf(getIndices()), updates = tensorOf(getUpdates());
   int64_t batchDims = getBatchDims();
   for (int64_t i = 0; i < batchDims; ++i)
-    tie(rule, input.getDimSize(i), {{0, i}, {1, i}, {2, i}}, i);
+    rule.tie(input.getDimSize(i), {{0, i}, {1, i}, {2, i}}, i);
   for (int64_t i = batchDims + indices.getShape().back(); i < input.getRank(); ++i)
-    tie(rule, input.getDimSize(i), {{0, i}, {2, updates.getRank() - (input.getRank() - i)}}, i);
+    rule.tie(input.getDimSize(i), {{0, i}, {2, updates.getRank() - (input.getRank() - i)}}, i);
   return rule;
 }
 
@@ -503,10 +444,10 @@ IndexBound ScatterNdOp::getIndexBound(unsigned operand) {
           /*countsFromEnd=*/true};
 }
 
-LogicalResult ScatterNdOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                    const RunScalars &) {
+LogicalResult ScatterNdOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   results[0].data = operands[0].data;
-  int64_t inner = productOf(ArrayRef(operands[0].shape).drop_front(getBatchDims() + operands[1].shape.back()));
+  int64_t inner =
+      ShapedType::getNumElements(ArrayRef(operands[0].shape).drop_front(getBatchDims() + operands[1].shape.back()));
   return forEachSlice(*this, operands[0], operands[1], getBatchDims(), [&](int64_t to, int64_t from) {
     for (int64_t i = 0; i < inner; ++i)
       results[0].data[to + i] = combine(getReduction(), results[0].data[to + i], operands[2].data[from + i]);
@@ -515,35 +456,29 @@ LogicalResult ScatterNdOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayR
 
 //===- OneHotOp --------------------------------------------------------------------------------------------------===//
 
-LogicalResult OneHotOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                         SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> OneHotOp::inferType(Adaptor op, const Rejection &reject) {
   auto indices = tensorOf(op.getIndices());
   int64_t depth = op.getDepth(), dim = op.getDim();
-  if (failed(checkIndices<OneHotOp>(location, indices)))
+  if (failed(checkIndices(reject, indices)))
     return failure();
   if (depth < 0 || dim < 0 || dim > indices.getRank() || !op.getType().isIntOrFloat())
-    return reject<OneHotOp>(location, "puts ", indices, " into a dimension ", dim, " of size ", depth, " of ",
-                            op.getType(), ", expected dimension 0 to ", indices.getRank(),
-                            ", a size not below 0 and an element type");
+    return reject("puts ", indices, " into a dimension ", dim, " of size ", depth, " of ", op.getType(),
+                  ", expected dimension 0 to ", indices.getRank(), ", a size not below 0 and an element type");
   SmallVector<int64_t> shape(indices.getShape());
   shape.insert(shape.begin() + dim, depth);
-  inferred.push_back(RankedTensorType::get(shape, op.getType()));
-  return success();
+  return RankedTensorType::get(shape, op.getType());
 }
 
 ShardingRule OneHotOp::getShardingRule() {
   ShardingRule rule = emptyShardingRule(*this);
   auto indices = tensorOf(getIndices());
   for (int64_t i = 0; i < indices.getRank(); ++i)
-    tie(rule, indices.getDimSize(i), {{0, i}}, i < int64_t(getDim()) ? i : i + 1);
+    rule.tie(indices.getDimSize(i), {{0, i}}, i < int64_t(getDim()) ? i : i + 1);
   return rule;
 }
 
-LogicalResult OneHotOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                 const RunScalars &) {
-  int64_t depth = getDepth(), inner = productOf(ArrayRef(results[0].shape).drop_front(getDim() + 1));
+LogicalResult OneHotOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+  int64_t depth = getDepth(), inner = ShapedType::getNumElements(ArrayRef(results[0].shape).drop_front(getDim() + 1));
   for (int64_t i = 0; i < results[0].numElements(); ++i) {
     int64_t index = int64_t(operands[0].data[i / (inner * depth) * inner + i % inner]);
     results[0].data[i] = (index < 0 ? index + depth : index) == i / inner % depth;
@@ -553,34 +488,30 @@ LogicalResult OneHotOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<
 
 //===- ReverseSequenceOp -----------------------------------------------------------------------------------------===//
 
-LogicalResult ReverseSequenceOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                  SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> ReverseSequenceOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput()), lengths = tensorOf(op.getLengths());
   int64_t batchDim = op.getBatchDim();
-  if (failed(checkIndices<ReverseSequenceOp>(location, lengths)))
+  if (failed(checkIndices(reject, lengths)))
     return failure();
   if (batchDim < 0 || batchDim > 1 || input.getRank() < 2 || lengths.getRank() != 1 ||
       !mayBeEqual(lengths.getDimSize(0), input.getDimSize(batchDim)))
-    return reject<ReverseSequenceOp>(location, "reverses ", input, " by lengths ", lengths, " with batch dimension ",
-                                     batchDim, ", expected one length for each of dimension 0 or 1");
-  inferred.push_back(input);
-  return success();
+    return reject("reverses ", input, " by lengths ", lengths, " with batch dimension ", batchDim,
+                  ", expected one length for each of dimension 0 or 1");
+  return input;
 }
 
 Gradients ReverseSequenceOp::buildGradients(OpBuilder &builder, ValueRange grads) {
-  return SmallVector<Value>{
-      builder.create<ReverseSequenceOp>(getLoc(), grads[0], getLengths(), getBatchDim(), PlaceAttr()), Value()};
+  return SmallVector<Value>{create<ReverseSequenceOp>(builder, getLoc(), grads[0], getLengths(), getBatchDim()),
+                            Value()};
 }
 
 ShardingRule ReverseSequenceOp::getShardingRule() {
   ShardingRule rule = emptyShardingRule(*this);
   auto input = tensorOf(getInput());
   int64_t batchDim = getBatchDim();
-  tie(rule, input.getDimSize(batchDim), {{0, batchDim}, {1, 0}}, batchDim);
+  rule.tie(input.getDimSize(batchDim), {{0, batchDim}, {1, 0}}, batchDim);
   for (int64_t i = 2; i < input.getRank(); ++i)
-    tie(rule, input.getDimSize(i), {{0, i}}, i);
+    rule.tie(input.getDimSize(i), {{0, i}}, i);
   return rule;
 }
 
@@ -589,10 +520,9 @@ IndexBound ReverseSequenceOp::getIndexBound(unsigned operand) {
   return {operand == 1 ? tensorOf(getInput()).getDimSize(1 - getBatchDim()) + 1 : 0};
 }
 
-LogicalResult ReverseSequenceOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                          const RunScalars &) {
+LogicalResult ReverseSequenceOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   const HostTensor &input = operands[0];
-  int64_t inner = productOf(ArrayRef(input.shape).drop_front(2)), batchDim = getBatchDim(),
+  int64_t inner = ShapedType::getNumElements(ArrayRef(input.shape).drop_front(2)), batchDim = getBatchDim(),
           steps = input.shape[1 - batchDim];
   for (int64_t i = 0; i < input.shape[0]; ++i)
     for (int64_t j = 0; j < input.shape[1]; ++j) {
@@ -608,16 +538,8 @@ LogicalResult ReverseSequenceOp::evaluate(ArrayRef<HostTensor> operands, Mutable
   return success();
 }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addGatherOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/arrangement/GatherOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/arrangement/GatherOps.cpp.inc"
+#define DG_OPS "ir/ops/arrangement/GatherOps.cpp.inc"
+#define DG_ADD_OPS addGatherOps
+#include "ir/ops/Family.inc"

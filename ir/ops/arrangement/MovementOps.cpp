@@ -12,12 +12,10 @@ using namespace mlir;
 
 namespace dg::ir {
 
-using Gradients = FailureOr<SmallVector<Value>>;
-
 /// The sum of all elements, as a tensor of the type of one of them.
 static Value sumOfAll(OpBuilder &builder, Location loc, Value value) {
   SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(0, tensorOf(value).getRank()));
-  return builder.create<ReduceSumOp>(loc, value, dims, /*keep=*/false, PlaceAttr());
+  return create<ReduceSumOp>(builder, loc, value, dims, /*keep=*/false);
 }
 
 /// Operand 0 and result 0 move together along the dimensions for which `isKept` holds.
@@ -50,26 +48,22 @@ static int64_t offsetAt(ArrayRef<int64_t> shape, ArrayRef<int64_t> index) {
 
 //===- SliceOp ---------------------------------------------------------------------------------------------------===//
 
-LogicalResult SliceOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                        SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> SliceOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
   size_t rank = size_t(input.getRank());
   if (op.getStarts().size() != rank || op.getSizes().size() != rank || (op.getSteps() && op.getSteps()->size() != rank))
-    return reject<SliceOp>(location, "slices ", input, " with starts ", op.getStartsAttr(), ", sizes ",
-                           op.getSizesAttr(), " and steps ", op.getStepsAttr(), ", expected one of each for ", rank,
-                           " dimensions");
+    return reject("slices ", input, " with starts ", op.getStartsAttr(), ", sizes ", op.getSizesAttr(), " and steps ",
+                  op.getStepsAttr(), ", expected one of each for ", rank, " dimensions");
   SmallVector<int64_t> shape;
   for (size_t dim = 0; dim < rank; ++dim) {
     int64_t start = op.getStarts()[dim], size = op.getSizes()[dim], step = op.getSteps() ? (*op.getSteps())[dim] : 1,
             available = input.getDimSize(dim);
     if (step == 0)
-      return reject<SliceOp>(location, "has step 0 in dimension ", dim, ", expected a step above or below 0");
+      return reject("has step 0 in dimension ", dim, ", expected a step above or below 0");
     if (ShapedType::isDynamic(available)) {
       if (start != 0 || size != -1 || step != 1)
-        return reject<SliceOp>(location, "cuts dimension ", dim, " of ", input,
-                               ", whose size is not known, expected start 0, size -1 and step 1 there");
+        return reject("cuts dimension ", dim, " of ", input,
+                      ", whose size is not known, expected start 0, size -1 and step 1 there");
       shape.push_back(available);
       continue;
     }
@@ -78,12 +72,11 @@ LogicalResult SliceOp::inferReturnTypes(MLIRContext *context, std::optional<Loca
                    : step > 0                      ? (available - start - 1) / step + 1
                                                    : 1 - start / step;
     if (size < -1 || size > most || (size == -1 && start != available && most == 0 && available != 0))
-      return reject<SliceOp>(location, "takes ", size, " elements from ", start, " by ", step, " of dimension ", dim,
-                             " of ", input, ", expected at most ", most);
+      return reject("takes ", size, " elements from ", start, " by ", step, " of dimension ", dim, " of ", input,
+                    ", expected at most ", most);
     shape.push_back(size == -1 ? most : size);
   }
-  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, input.getElementType());
 }
 
 static int64_t stepOf(SliceOp op, size_t dim) { return op.getSteps() ? (*op.getSteps())[dim] : 1; }
@@ -108,10 +101,10 @@ Gradients SliceOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   }
   Value grad = grads[0];
   if (llvm::is_contained(turn, -1))
-    grad = builder.create<SliceOp>(getLoc(), grad, starts, SmallVector<int64_t>(rank, -1),
-                                   builder.getDenseI64ArrayAttr(turn), PlaceAttr());
-  return SmallVector<Value>{builder.create<PadConstantOp>(getLoc(), grad, Value(), low, high,
-                                                          builder.getDenseI64ArrayAttr(interior), PlaceAttr())};
+    grad = create<SliceOp>(builder, getLoc(), grad, starts, SmallVector<int64_t>(rank, -1),
+                           builder.getDenseI64ArrayAttr(turn));
+  return SmallVector<Value>{
+      create<PadConstantOp>(builder, getLoc(), grad, Value(), low, high, builder.getDenseI64ArrayAttr(interior))};
 }
 
 ShardingRule SliceOp::getShardingRule() {
@@ -122,8 +115,7 @@ ShardingRule SliceOp::getShardingRule() {
 
 void SliceOp::localize(TypeRange resultTypes) { setSizes(cast<RankedTensorType>(resultTypes[0]).getShape()); }
 
-LogicalResult SliceOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                const RunScalars &) {
+LogicalResult SliceOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   int64_t start = offsetAt(operands[0].shape, getStarts());
   auto out = results[0].data.begin();
   forEachIndex(results[0].shape, {steppedStrides(operands[0].shape, [&](size_t dim) { return stepOf(*this, dim); })},
@@ -133,34 +125,27 @@ LogicalResult SliceOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<H
 
 //===- PadConstantOp ---------------------------------------------------------------------------------------------===//
 
-LogicalResult PadConstantOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                              SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> PadConstantOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
   size_t rank = size_t(input.getRank());
   auto isBad = [&](ArrayRef<int64_t> numbers) {
     return numbers.size() != rank || llvm::any_of(numbers, [](int64_t number) { return number < 0; });
   };
   if (isBad(op.getLow()) || isBad(op.getHigh()) || (op.getInterior() && isBad(*op.getInterior())))
-    return reject<PadConstantOp>(location, "pads ", input, " with low ", op.getLowAttr(), ", high ", op.getHighAttr(),
-                                 " and interior ", op.getInteriorAttr(), ", expected ", rank,
-                                 " numbers of each, none below 0");
+    return reject("pads ", input, " with low ", op.getLowAttr(), ", high ", op.getHighAttr(), " and interior ",
+                  op.getInteriorAttr(), ", expected ", rank, " numbers of each, none below 0");
   if (op.getFill() && (tensorOf(op.getFill()).getNumElements() != 1 ||
                        tensorOf(op.getFill()).getElementType() != input.getElementType()))
-    return reject<PadConstantOp>(location, "fills ", input, " with ", op.getFill().getType(),
-                                 ", expected one element of the same type");
+    return reject("fills ", input, " with ", op.getFill().getType(), ", expected one element of the same type");
   SmallVector<int64_t> shape;
   for (size_t dim = 0; dim < rank; ++dim) {
     int64_t size = input.getDimSize(dim), border = op.getLow()[dim] + op.getHigh()[dim],
             between = op.getInterior() ? (*op.getInterior())[dim] : 0;
     if (ShapedType::isDynamic(size) && (border != 0 || between != 0))
-      return reject<PadConstantOp>(location, "pads dimension ", dim, " of ", input,
-                                   ", whose size is not known, expected 0 there");
+      return reject("pads dimension ", dim, " of ", input, ", whose size is not known, expected 0 there");
     shape.push_back(ShapedType::isDynamic(size) ? size : size + border + between * std::max<int64_t>(size - 1, 0));
   }
-  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, input.getElementType());
 }
 
 static int64_t interiorOf(PadConstantOp op, size_t dim) { return op.getInterior() ? (*op.getInterior())[dim] : 0; }
@@ -170,12 +155,12 @@ Gradients PadConstantOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   SmallVector<int64_t> steps;
   for (int64_t dim = 0; dim < input.getRank(); ++dim)
     steps.push_back(interiorOf(*this, dim) + 1);
-  Value inner = builder.create<SliceOp>(getLoc(), grads[0], getLow(), input.getShape(),
-                                        builder.getDenseI64ArrayAttr(steps), PlaceAttr());
+  Value inner =
+      create<SliceOp>(builder, getLoc(), grads[0], getLow(), input.getShape(), builder.getDenseI64ArrayAttr(steps));
   SmallVector<Value> gradients{inner};
   if (getFill()) {
-    Value border = builder.create<SubOp>(getLoc(), sumOfAll(builder, getLoc(), grads[0]),
-                                         sumOfAll(builder, getLoc(), inner), PlaceAttr());
+    Value border =
+        create<SubOp>(builder, getLoc(), sumOfAll(builder, getLoc(), grads[0]), sumOfAll(builder, getLoc(), inner));
     gradients.push_back(buildReshape(builder, getLoc(), border, tensorOf(getFill()).getShape()));
   }
   return gradients;
@@ -186,8 +171,7 @@ ShardingRule PadConstantOp::getShardingRule() {
       *this, [&](int64_t dim) { return getLow()[dim] == 0 && getHigh()[dim] == 0 && interiorOf(*this, dim) == 0; });
 }
 
-LogicalResult PadConstantOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                      const RunScalars &) {
+LogicalResult PadConstantOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   std::fill(results[0].data.begin(), results[0].data.end(), operands.size() > 1 ? operands[1].data[0] : 0.0);
   int64_t start = offsetAt(results[0].shape, getLow());
   auto in = operands[0].data.begin();
@@ -199,17 +183,13 @@ LogicalResult PadConstantOp::evaluate(ArrayRef<HostTensor> operands, MutableArra
 
 //===- ConcatOp --------------------------------------------------------------------------------------------------===//
 
-LogicalResult ConcatOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                         SmallVectorImpl<Type> &inferred) {
+FailureOr<Type> ConcatOp::inferType(Adaptor op, const Rejection &reject) {
   if (op.getInputs().empty())
-    return reject<ConcatOp>(location, "has no operands, expected at least one");
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+    return reject("has no operands, expected at least one");
   auto first = tensorOf(op.getInputs()[0]);
   int64_t dim = op.getDim();
   if (dim < 0 || dim >= first.getRank())
-    return reject<ConcatOp>(location, "joins ", first, " along dimension ", dim, ", expected 0 to ",
-                            first.getRank() - 1);
+    return reject("joins ", first, " along dimension ", dim, ", expected 0 to ", first.getRank() - 1);
   SmallVector<int64_t> shape(first.getShape());
   for (Value operand : op.getInputs().drop_front()) {
     auto type = tensorOf(operand);
@@ -217,16 +197,15 @@ LogicalResult ConcatOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
     if (type.getRank() == first.getRank())
       expected[dim] = type.getDimSize(dim);
     if (type.getElementType() != first.getElementType() || !mayBeEqual(type.getShape(), expected))
-      return reject<ConcatOp>(location, "joins ", first, " and ", type, " along dimension ", dim,
-                              ", expected equal element types and sizes in all other dimensions");
+      return reject("joins ", first, " and ", type, " along dimension ", dim,
+                    ", expected equal element types and sizes in all other dimensions");
     for (int64_t other = 0; other < first.getRank(); ++other)
       if (other != dim && ShapedType::isDynamic(shape[other]))
         shape[other] = type.getDimSize(other);
     bool isKnown = !ShapedType::isDynamic(shape[dim]) && !type.isDynamicDim(dim);
     shape[dim] = isKnown ? shape[dim] + type.getDimSize(dim) : ShapedType::kDynamic;
   }
-  inferred.push_back(RankedTensorType::get(shape, first.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, first.getElementType());
 }
 
 Gradients ConcatOp::buildGradients(OpBuilder &builder, ValueRange grads) {
@@ -234,28 +213,15 @@ Gradients ConcatOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   SmallVector<int64_t> starts(tensorOf(getResult()).getRank(), 0);
   for (Value operand : getInputs()) {
     ArrayRef<int64_t> shape = tensorOf(operand).getShape();
-    gradients.push_back(builder.create<SliceOp>(getLoc(), grads[0], starts, shape, DenseI64ArrayAttr(), PlaceAttr()));
+    gradients.push_back(create<SliceOp>(builder, getLoc(), grads[0], starts, shape, DenseI64ArrayAttr()));
     starts[getDim()] += shape[getDim()];
   }
   return gradients;
 }
 
-ShardingRule ConcatOp::getShardingRule() {
-  ShardingRule rule = emptyShardingRule(*this);
-  auto result = tensorOf(getResult());
-  for (int64_t dim = 0; dim < result.getRank(); ++dim) {
-    if (dim == int64_t(getDim()))
-      continue;
-    int32_t factor = rule.addFactor(result.getDimSize(dim));
-    for (auto &operand : rule.operands)
-      operand[dim].push_back(factor);
-    rule.results[0][dim].push_back(factor);
-  }
-  return rule;
-}
+ShardingRule ConcatOp::getShardingRule() { return lineRule(*this, int64_t(getDim())); }
 
-LogicalResult ConcatOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                 const RunScalars &) {
+LogicalResult ConcatOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   SmallVector<int64_t> strides = stridesOf(results[0].shape);
   int64_t start = 0;
   for (const HostTensor &operand : operands) {
@@ -268,26 +234,20 @@ LogicalResult ConcatOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<
 
 //===- TriluOp ---------------------------------------------------------------------------------------------------===//
 
-LogicalResult TriluOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                        SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> TriluOp::inferType(Adaptor op, const Rejection &reject) {
   if (tensorOf(op.getInput()).getRank() < 2)
-    return reject<TriluOp>(location, "takes a triangle of ", op.getInput().getType(),
-                           ", expected at least two dimensions");
-  inferred.push_back(op.getInput().getType());
-  return success();
+    return reject("takes a triangle of ", op.getInput().getType(), ", expected at least two dimensions");
+  return op.getInput().getType();
 }
 
 Gradients TriluOp::buildGradients(OpBuilder &builder, ValueRange grads) {
-  return SmallVector<Value>{builder.create<TriluOp>(getLoc(), grads[0], getUpper(), getDiagonal(), PlaceAttr())};
+  return SmallVector<Value>{create<TriluOp>(builder, getLoc(), grads[0], getUpper(), getDiagonal())};
 }
 
 /// An element must know its place in the matrix.
 ShardingRule TriluOp::getShardingRule() { return leadingRule(*this, tensorOf(getInput()).getRank() - 2, {0}, {0}); }
 
-LogicalResult TriluOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                const RunScalars &) {
+LogicalResult TriluOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   int64_t rows = results[0].shape.end()[-2], columns = results[0].shape.back(), diagonal = getDiagonal();
   for (int64_t i = 0; i < results[0].numElements(); ++i) {
     int64_t distance = i % columns - i / columns % rows;
@@ -298,17 +258,6 @@ LogicalResult TriluOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<H
 }
 
 //===- IotaOp ----------------------------------------------------------------------------------------------------===//
-
-LogicalResult IotaOp::inferReturnTypes(MLIRContext *, std::optional<Location>, ValueRange, DictionaryAttr,
-                                       OpaqueProperties properties, RegionRange, SmallVectorImpl<Type> &inferred) {
-  inferred.push_back(properties.as<Properties *>()->type.getValue());
-  return success();
-}
-
-/// An author writes no result type, and the op has no operand that would defer its inference.
-bool IotaOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
-  return inferred == actual || isAny(actual[0]);
-}
 
 LogicalResult IotaOp::verify() {
   auto type = dyn_cast<RankedTensorType>(getType());
@@ -330,23 +279,15 @@ ShardingRule IotaOp::getShardingRule() {
 
 void IotaOp::localize(TypeRange resultTypes) { setType(resultTypes[0]); }
 
-LogicalResult IotaOp::evaluate(ArrayRef<HostTensor>, MutableArrayRef<HostTensor> results, const RunScalars &) {
+LogicalResult IotaOp::evaluate(HostOperands, HostResults results, const RunScalars &) {
   int64_t dim = getDim(), stride = stridesOf(results[0].shape)[dim], size = results[0].shape[dim];
   for (int64_t i = 0; i < results[0].numElements(); ++i)
     results[0].data[i] = getStart().convertToDouble() + getStep().convertToDouble() * double(i / stride % size);
   return success();
 }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addMovementOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/arrangement/MovementOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/arrangement/MovementOps.cpp.inc"
+#define DG_OPS "ir/ops/arrangement/MovementOps.cpp.inc"
+#define DG_ADD_OPS addMovementOps
+#include "ir/ops/Family.inc"

@@ -3,6 +3,7 @@
 #include "ir/ops/arrangement/OrderOps.h"
 #include "ir/rules/GradientBuilding.h"
 #include "ir/rules/ReductionSupport.h"
+#include "ir/rules/ShardingRules.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,41 +13,18 @@ using namespace mlir;
 
 namespace dg::ir {
 
-using Gradients = FailureOr<SmallVector<Value>>;
-
 /// The axis, counted from the first dimension, of an op that is deduced and verified.
 template <typename Op> static int64_t axisOf(Op op) {
   return *normalizedAxis(int64_t(op.getAxis()), tensorOf(op->getOperand(0)).getRank());
 }
 
 /// Fails where the input has no such axis; the answer is the axis counted from the first dimension.
-template <typename Op, typename Adaptor>
-static FailureOr<int64_t> checkAxis(std::optional<Location> location, Adaptor op, RankedTensorType input) {
-  std::optional<int64_t> axis = normalizedAxis(int64_t(op.getAxis()), input.getRank());
+static FailureOr<int64_t> checkAxis(const Rejection &reject, int64_t given, RankedTensorType input) {
+  std::optional<int64_t> axis = normalizedAxis(given, input.getRank());
   if (!axis)
-    return reject<Op>(location, "works along axis ", int64_t(op.getAxis()), " of ", input, ", expected one from ",
-                      -input.getRank(), " to ", input.getRank() - 1);
+    return reject("works along axis ", given, " of ", input, ", expected one from ", -input.getRank(), " to ",
+                  input.getRank() - 1);
   return *axis;
-}
-
-/// Every dimension but the axis may be cut, in operands and results alike: all have the input's rank.
-static ShardingRule lineRule(Operation *op, int64_t axis) {
-  ShardingRule rule = emptyShardingRule(op);
-  auto input = tensorOf(op->getOperand(0));
-  for (int64_t dim = 0; dim < input.getRank(); ++dim) {
-    if (dim == axis)
-      continue;
-    int32_t factor = rule.addFactor(input.getDimSize(dim));
-    for (auto &operand : rule.operands)
-      operand[dim].push_back(factor);
-    for (auto &result : rule.results)
-      result[dim].push_back(factor);
-  }
-  return rule;
-}
-
-static OpCost costPerElement(Operation *op, double flops) {
-  return {flops * double(tensorOf(op->getOperand(0)).getNumElements()), operandAndResultBytes(op)};
 }
 
 /// NaN counts as larger than all numbers.
@@ -54,24 +32,24 @@ static bool isAbove(double a, double b) { return std::isnan(a) ? !std::isnan(b) 
 
 //===- ArgMaxOp and ArgMinOp -------------------------------------------------------------------------------------===//
 
-template <typename Op>
-static LogicalResult inferArg(MLIRContext *context, std::optional<Location> location, typename Op::Adaptor op,
-                              SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+/// Numbers of elements.
+static Type indicesType(ArrayRef<int64_t> shape, RankedTensorType like) {
+  return RankedTensorType::get(shape, IntegerType::get(like.getContext(), 64));
+}
+
+template <typename Adaptor> static FailureOr<Type> inferArg(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
-  FailureOr<int64_t> axis = checkAxis<Op>(location, op, input);
+  FailureOr<int64_t> axis = checkAxis(reject, op.getAxis(), input);
   if (failed(axis))
     return failure();
   if (input.getDimSize(*axis) == 0)
-    return reject<Op>(location, "looks along axis ", *axis, " of ", input, ", expected at least one element there");
+    return reject("looks along axis ", *axis, " of ", input, ", expected at least one element there");
   SmallVector<int64_t> shape(input.getShape());
   if (op.getKeep())
     shape[*axis] = 1;
   else
     shape.erase(shape.begin() + *axis);
-  inferred.push_back(RankedTensorType::get(shape, IntegerType::get(context, 64)));
-  return success();
+  return indicesType(shape, input);
 }
 
 template <typename Op> static ShardingRule argRule(Op op) {
@@ -95,13 +73,10 @@ static void evaluateArg(Op op, const HostTensor &input, HostTensor &result, Bett
 static bool isSmaller(double a, double b) { return std::isnan(a) ? !std::isnan(b) : a < b; }
 
 #define DG_ARG(Op, isBetter)                                                                                           \
-  LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,               \
-                                     SmallVectorImpl<Type> &inferred) {                                                \
-    return inferArg<Op>(context, location, op, inferred);                                                              \
-  }                                                                                                                    \
+  FailureOr<Type> Op::inferType(Adaptor op, const Rejection &reject) { return inferArg(op, reject); }                  \
   ShardingRule Op::getShardingRule() { return argRule(*this); }                                                        \
   OpCost Op::getCost() { return costPerElement(*this, 1); }                                                            \
-  LogicalResult Op::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) { \
+  LogicalResult Op::evaluate(HostOperands operands, HostResults results, const RunScalars &) {                         \
     evaluateArg(*this, operands[0], results[0], isBetter);                                                             \
     return success();                                                                                                  \
   }
@@ -111,27 +86,21 @@ DG_ARG(ArgMinOp, isSmaller)
 
 //===- CumsumOp --------------------------------------------------------------------------------------------------===//
 
-LogicalResult CumsumOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                         SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
-  if (failed(checkAxis<CumsumOp>(location, op, tensorOf(op.getInput()))))
+FailureOr<Type> CumsumOp::inferType(Adaptor op, const Rejection &reject) {
+  if (failed(checkAxis(reject, op.getAxis(), tensorOf(op.getInput()))))
     return failure();
-  inferred.push_back(op.getInput().getType());
-  return success();
+  return op.getInput().getType();
 }
 
 /// An element counts in the sums after it; its gradient is the sum of theirs.
 Gradients CumsumOp::buildGradients(OpBuilder &builder, ValueRange grads) {
-  return SmallVector<Value>{
-      builder.create<CumsumOp>(getLoc(), grads[0], getAxis(), getExclusive(), !getReverse(), PlaceAttr())};
+  return SmallVector<Value>{create<CumsumOp>(builder, getLoc(), grads[0], getAxis(), getExclusive(), !getReverse())};
 }
 
 ShardingRule CumsumOp::getShardingRule() { return lineRule(*this, axisOf(*this)); }
 OpCost CumsumOp::getCost() { return costPerElement(*this, 1); }
 
-LogicalResult CumsumOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                 const RunScalars &) {
+LogicalResult CumsumOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   const HostTensor &input = operands[0];
   int64_t axis = axisOf(*this), stride = lineStride(input.shape, axis), count = input.shape[axis];
   forEachLine(input.shape, axis, [&](int64_t first) {
@@ -148,30 +117,24 @@ LogicalResult CumsumOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<
 
 //===- TopKOp, TopKGradOp and SortOp -----------------------------------------------------------------------------===//
 
-LogicalResult TopKOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                       SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 2, inferred))
-    return success();
+FailureOr<SmallVector<Type>> TopKOp::inferTypes(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
-  FailureOr<int64_t> axis = checkAxis<TopKOp>(location, op, input);
+  FailureOr<int64_t> axis = checkAxis(reject, op.getAxis(), input);
   if (failed(axis))
     return failure();
   int64_t k = int64_t(op.getK()), size = input.getDimSize(*axis);
   if (k < 0 || (!ShapedType::isDynamic(size) && k > size))
-    return reject<TopKOp>(location, "takes ", k, " elements along axis ", *axis, " of ", input, ", expected 0 to ",
-                          size);
+    return reject("takes ", k, " elements along axis ", *axis, " of ", input, ", expected 0 to ", size);
   SmallVector<int64_t> shape(input.getShape());
   shape[*axis] = k;
-  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
-  inferred.push_back(RankedTensorType::get(shape, IntegerType::get(context, 64)));
-  return success();
+  return SmallVector<Type>{RankedTensorType::get(shape, input.getElementType()), indicesType(shape, input)};
 }
 
 Gradients TopKOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   if (!grads[0])
     return SmallVector<Value>{Value()};
   int64_t size = tensorOf(getInput()).getDimSize(axisOf(*this));
-  return SmallVector<Value>{builder.create<TopKGradOp>(getLoc(), grads[0], getIndices(), size, getAxis(), PlaceAttr())};
+  return SmallVector<Value>{create<TopKGradOp>(builder, getLoc(), grads[0], getIndices(), size, getAxis())};
 }
 
 ShardingRule TopKOp::getShardingRule() { return lineRule(*this, axisOf(*this)); }
@@ -179,7 +142,7 @@ OpCost TopKOp::getCost() {
   return costPerElement(*this, std::log2(1.0 + double(tensorOf(getInput()).getDimSize(axisOf(*this)))));
 }
 
-LogicalResult TopKOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+LogicalResult TopKOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   const HostTensor &input = operands[0];
   int64_t axis = axisOf(*this), stride = lineStride(input.shape, axis), k = int64_t(getK());
   int64_t outStride = lineStride(results[0].shape, axis);
@@ -204,20 +167,16 @@ LogicalResult TopKOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Ho
   return success();
 }
 
-LogicalResult TopKGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                           SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> TopKGradOp::inferType(Adaptor op, const Rejection &reject) {
   auto grad = tensorOf(op.getGrad()), indices = tensorOf(op.getIndices());
-  FailureOr<int64_t> axis = checkAxis<TopKGradOp>(location, op, grad);
+  FailureOr<int64_t> axis = checkAxis(reject, op.getAxis(), grad);
   if (failed(axis))
     return failure();
   if (!mayBeEqual(grad.getShape(), indices.getShape()))
-    return reject<TopKGradOp>(location, "has gradients ", grad, " and indices ", indices, ", expected equal shapes");
+    return reject("has gradients ", grad, " and indices ", indices, ", expected equal shapes");
   SmallVector<int64_t> shape(grad.getShape());
   shape[*axis] = int64_t(op.getSize());
-  inferred.push_back(RankedTensorType::get(shape, grad.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, grad.getElementType());
 }
 
 ShardingRule TopKGradOp::getShardingRule() { return lineRule(*this, axisOf(*this)); }
@@ -225,8 +184,7 @@ OpCost TopKGradOp::getCost() { return costPerElement(*this, 1); }
 
 IndexBound TopKGradOp::getIndexBound(unsigned operand) { return {operand == 1 ? int64_t(getSize()) : 0}; }
 
-LogicalResult TopKGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                   const RunScalars &) {
+LogicalResult TopKGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   int64_t axis = axisOf(*this), stride = lineStride(operands[0].shape, axis), k = operands[0].shape[axis];
   int64_t outStride = lineStride(results[0].shape, axis);
   SmallVector<int64_t> firsts;
@@ -246,25 +204,20 @@ LogicalResult TopKGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRe
   return success();
 }
 
-LogicalResult SortOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                       SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 2, inferred))
-    return success();
+FailureOr<SmallVector<Type>> SortOp::inferTypes(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
-  if (failed(checkAxis<SortOp>(location, op, input)))
+  if (failed(checkAxis(reject, op.getAxis(), input)))
     return failure();
-  inferred.push_back(input);
-  inferred.push_back(RankedTensorType::get(input.getShape(), IntegerType::get(context, 64)));
-  return success();
+  return SmallVector<Type>{input, indicesType(input.getShape(), input)};
 }
 
 SmallVector<Value> SortOp::decompose(OpBuilder &builder) {
   int64_t size = tensorOf(getInput()).getDimSize(axisOf(*this));
-  auto sorted = builder.create<TopKOp>(getLoc(), getInput(), size, getAxis(), !getDescending(), PlaceAttr());
+  auto sorted = create<TopKOp>(builder, getLoc(), getInput(), size, getAxis(), !getDescending());
   return {sorted.getValues(), sorted.getIndices()};
 }
 
-LogicalResult SortOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+LogicalResult SortOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   const HostTensor &input = operands[0];
   int64_t axis = axisOf(*this), stride = lineStride(input.shape, axis);
   std::vector<std::pair<double, int64_t>> line(input.shape[axis]);
@@ -284,14 +237,10 @@ LogicalResult SortOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Ho
 
 //===- HardmaxOp -------------------------------------------------------------------------------------------------===//
 
-LogicalResult HardmaxOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                          SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
-  if (failed(checkAxis<HardmaxOp>(location, op, tensorOf(op.getInput()))))
+FailureOr<Type> HardmaxOp::inferType(Adaptor op, const Rejection &reject) {
+  if (failed(checkAxis(reject, op.getAxis(), tensorOf(op.getInput()))))
     return failure();
-  inferred.push_back(op.getInput().getType());
-  return success();
+  return op.getInput().getType();
 }
 
 Gradients HardmaxOp::buildGradients(OpBuilder &builder, ValueRange) {
@@ -300,8 +249,7 @@ Gradients HardmaxOp::buildGradients(OpBuilder &builder, ValueRange) {
 ShardingRule HardmaxOp::getShardingRule() { return lineRule(*this, axisOf(*this)); }
 OpCost HardmaxOp::getCost() { return costPerElement(*this, 1); }
 
-LogicalResult HardmaxOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                  const RunScalars &) {
+LogicalResult HardmaxOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   const HostTensor &input = operands[0];
   int64_t axis = axisOf(*this), stride = lineStride(input.shape, axis);
   forEachLine(input.shape, axis, [&](int64_t first) {
@@ -314,16 +262,8 @@ LogicalResult HardmaxOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef
   return success();
 }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addOrderOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/arrangement/OrderOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/arrangement/OrderOps.cpp.inc"
+#define DG_OPS "ir/ops/arrangement/OrderOps.cpp.inc"
+#define DG_ADD_OPS addOrderOps
+#include "ir/ops/Family.inc"

@@ -17,8 +17,6 @@ using namespace mlir;
 
 namespace dg::ir {
 
-using Gradients = FailureOr<SmallVector<Value>>;
-
 //===- Sparse matrices -------------------------------------------------------------------------------------------===//
 
 namespace {
@@ -61,7 +59,7 @@ static Value buildResample(OpBuilder &builder, Location loc, Value value, int64_
     }
     offsets.push_back(int64_t(places.size()));
   }
-  return builder.create<ResampleOp>(loc, value, dim, offsets, places, weights, PlaceAttr());
+  return create<ResampleOp>(builder, loc, value, dim, offsets, places, weights);
 }
 
 static HostTensor multiply(const HostTensor &input, int64_t dim, const SparseRows &rows) {
@@ -81,31 +79,27 @@ static HostTensor multiply(const HostTensor &input, int64_t dim, const SparseRow
 
 //===- ResampleOp ------------------------------------------------------------------------------------------------===//
 
-LogicalResult ResampleOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                           SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> ResampleOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
   int64_t dim = op.getDim();
   if (dim < 0 || dim >= input.getRank() || input.isDynamicDim(dim))
-    return reject<ResampleOp>(location, "has dimension ", dim, " of ", input, ", expected one of known size");
+    return reject("has dimension ", dim, " of ", input, ", expected one of known size");
   ArrayRef<int64_t> offsets = op.getOffsets(), places = op.getPlaces();
   bool fits = !offsets.empty() && offsets.front() == 0 && offsets.back() == int64_t(places.size()) &&
               llvm::is_sorted(offsets) && places.size() == op.getWeights().size() &&
               llvm::all_of(places, [&](int64_t place) { return place >= 0 && place < input.getDimSize(dim); });
   if (!fits)
-    return reject<ResampleOp>(location, "has offsets ", op.getOffsetsAttr(), ", ", places.size(), " places and ",
-                              op.getWeights().size(), " weights for ", input,
-                              ", expected rows of as many places, below the size of the dimension, as weights");
+    return reject("has offsets ", op.getOffsetsAttr(), ", ", places.size(), " places and ", op.getWeights().size(),
+                  " weights for ", input,
+                  ", expected rows of as many places, below the size of the dimension, as weights");
   bool isCopy = llvm::all_of(op.getWeights(), [](double weight) { return weight == 1; });
   for (size_t row = 0; isCopy && row + 1 < offsets.size(); ++row)
     isCopy = offsets[row + 1] - offsets[row] <= 1;
   if (!isa<FloatType>(input.getElementType()) && !isCopy)
-    return reject<ResampleOp>(location, "weighs ", input, ", expected floating-point elements, or weights of 1");
+    return reject("weighs ", input, ", expected floating-point elements, or weights of 1");
   SmallVector<int64_t> shape(input.getShape());
   shape[dim] = int64_t(offsets.size()) - 1;
-  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, input.getElementType());
 }
 
 Gradients ResampleOp::buildGradients(OpBuilder &builder, ValueRange grads) {
@@ -130,51 +124,46 @@ OpCost ResampleOp::getCost() {
   return {2 * others * double(getPlaces().size()), operandAndResultBytes(*this)};
 }
 
-LogicalResult ResampleOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                   const RunScalars &) {
+LogicalResult ResampleOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   results[0] = multiply(operands[0], getDim(), rowsOf(*this));
   return success();
 }
 
 //===- ResizeOp --------------------------------------------------------------------------------------------------===//
 
-LogicalResult ResizeOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                         SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> ResizeOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
   size_t rank = size_t(input.getRank());
   if (!llvm::is_contained({"nearest", "linear", "cubic"}, op.getMode()))
-    return reject<ResizeOp>(location, "has mode \"", op.getMode(), "\", expected nearest, linear or cubic");
+    return reject("has mode \"", op.getMode(), "\", expected nearest, linear or cubic");
   if (!llvm::is_contained({"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
                            "tf_crop_and_resize"},
                           op.getCoordinates()))
-    return reject<ResizeOp>(location, "has coordinates \"", op.getCoordinates(),
-                            "\", expected half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, "
-                            "asymmetric or tf_crop_and_resize");
+    return reject("has coordinates \"", op.getCoordinates(),
+                  "\", expected half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, "
+                  "asymmetric or tf_crop_and_resize");
   if (!llvm::is_contained({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}, op.getRounding()))
-    return reject<ResizeOp>(location, "has rounding \"", op.getRounding(),
-                            "\", expected round_prefer_floor, round_prefer_ceil, floor or ceil");
+    return reject("has rounding \"", op.getRounding(),
+                  "\", expected round_prefer_floor, round_prefer_ceil, floor or ceil");
   bool isCropped = op.getCoordinates() == "tf_crop_and_resize";
   if (op.getSizes().size() != rank || (op.getScales() && op.getScales()->size() != rank) ||
       isCropped != op.getRoi().has_value() || (op.getRoi() && op.getRoi()->size() != 2 * rank))
-    return reject<ResizeOp>(location, "resizes ", input, " to ", op.getSizesAttr(), " with scales ", op.getScalesAttr(),
-                            " and roi ", op.getRoiAttr(), ", expected ", rank,
-                            " of each, and a roi of twice as many with tf_crop_and_resize alone");
+    return reject("resizes ", input, " to ", op.getSizesAttr(), " with scales ", op.getScalesAttr(), " and roi ",
+                  op.getRoiAttr(), ", expected ", rank,
+                  " of each, and a roi of twice as many with tf_crop_and_resize alone");
   if (op.getMode() != "nearest" && !isa<FloatType>(input.getElementType()))
-    return reject<ResizeOp>(location, "weighs ", input, " in mode \"", op.getMode(),
-                            "\", expected floating-point elements or mode \"nearest\"");
+    return reject("weighs ", input, " in mode \"", op.getMode(),
+                  "\", expected floating-point elements or mode \"nearest\"");
   SmallVector<int64_t> shape;
   for (auto [dim, size] : llvm::enumerate(op.getSizes())) {
     bool isBad = size < -1 || size == 0 || (size != -1 && input.getDimSize(dim) == 0) ||
                  (op.getScales() && (*op.getScales())[dim] <= 0);
     if (isBad || (size != -1 && input.isDynamicDim(dim)))
-      return reject<ResizeOp>(location, "resizes dimension ", dim, " of ", input, " to ", size,
-                              ", expected a known size above 0, or -1 to keep it");
+      return reject("resizes dimension ", dim, " of ", input, " to ", size,
+                    ", expected a known size above 0, or -1 to keep it");
     shape.push_back(size == -1 ? input.getDimSize(dim) : size);
   }
-  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, input.getElementType());
 }
 
 /// Where element `at` of the result lies in the input, as ONNX defines it.
@@ -270,13 +259,11 @@ SmallVector<Value> ResizeOp::decompose(OpBuilder &builder) {
   if (getCoordinates() != "tf_crop_and_resize" || fill == 0)
     return {result};
   Value inside = resize(buildFilled(builder, getLoc(), tensorOf(getInput()), 1));
-  Value outside =
-      builder.create<SubOp>(getLoc(), buildFilled(builder, getLoc(), tensorOf(result), 1), inside, PlaceAttr());
-  return {builder.create<AddOp>(getLoc(), result, buildScale(builder, getLoc(), outside, fill), PlaceAttr())};
+  Value outside = create<SubOp>(builder, getLoc(), buildFilled(builder, getLoc(), tensorOf(result), 1), inside);
+  return {create<AddOp>(builder, getLoc(), result, buildScale(builder, getLoc(), outside, fill))};
 }
 
-LogicalResult ResizeOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                 const RunScalars &) {
+LogicalResult ResizeOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   HostTensor value = operands[0];
   std::vector<bool> isOutside(results[0].numElements(), false);
   SmallVector<int64_t> strides = stridesOf(results[0].shape);
@@ -313,13 +300,10 @@ template <typename Op> static SmallVector<PatchDim> patchDims(Op op) {
   return dims;
 }
 
-LogicalResult Col2ImOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                         SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> Col2ImOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
   if (!isa<FloatType>(input.getElementType()))
-    return reject<Col2ImOp>(location, "has input ", input, ", expected floats (dg.cast makes them)");
+    return reject("has input ", input, ", expected floats (dg.cast makes them)");
   size_t numDims = op.getImage().size();
   constexpr int64_t most = 1 << 30; // two of them can be multiplied
   auto isWrong = [&](std::optional<ArrayRef<int64_t>> numbers, int64_t least) {
@@ -328,9 +312,9 @@ LogicalResult Col2ImOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
   };
   if (isWrong(op.getImage(), 1) || isWrong(op.getKernel(), 1) || isWrong(op.getStrides(), 1) ||
       isWrong(op.getDilations(), 1) || isWrong(op.getLow(), 0) || isWrong(op.getHigh(), 0))
-    return reject<Col2ImOp>(location, "has an image of ", numDims,
-                            " dimensions, expected as many numbers, none too small or above 2^30, in kernel, strides, "
-                            "dilations, low and high");
+    return reject("has an image of ", numDims,
+                  " dimensions, expected as many numbers, none too small or above 2^30, in kernel, strides, "
+                  "dilations, low and high");
   int64_t positions = 1, taps = 1;
   bool isCounted = true;
   for (const PatchDim &dim : patchDims(op)) {
@@ -341,11 +325,10 @@ LogicalResult Col2ImOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
   bool fits = isCounted && input.getRank() == 3 && !input.isDynamicDim(1) && input.getDimSize(1) % taps == 0 &&
               mayBeEqual(input.getDimSize(2), positions);
   if (!fits)
-    return reject<Col2ImOp>(location, "has patches ", input, ", expected [n, c · ", taps, ", ", positions, "]");
+    return reject("has patches ", input, ", expected [n, c · ", taps, ", ", positions, "]");
   SmallVector<int64_t> shape{input.getDimSize(0), input.getDimSize(1) / taps};
   llvm::append_range(shape, op.getImage());
-  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, input.getElementType());
 }
 
 /// (tap, position) side by side in each dimension, then the sum of what falls on the same pixel.
@@ -362,7 +345,7 @@ SmallVector<Value> Col2ImOp::decompose(OpBuilder &builder) {
     permutation.append({2 + int64_t(i), 2 + rank + int64_t(i)});
   }
   Value value = buildReshape(builder, getLoc(), getInput(), split);
-  value = builder.create<TransposeOp>(getLoc(), value, permutation, PlaceAttr());
+  value = create<TransposeOp>(builder, getLoc(), value, permutation);
   value = buildReshape(builder, getLoc(), value, joined);
   for (auto [i, dim] : llvm::enumerate(dims)) {
     SparseRows rows(dim.image);
@@ -377,8 +360,7 @@ SmallVector<Value> Col2ImOp::decompose(OpBuilder &builder) {
   return {value};
 }
 
-LogicalResult Col2ImOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                 const RunScalars &) {
+LogicalResult Col2ImOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   SmallVector<PatchDim> dims = patchDims(*this);
   SmallVector<int64_t> taps, positions, strides = stridesOf(results[0].shape);
   int64_t numPositions = operands[0].shape[2], numTaps = 1;
@@ -404,16 +386,8 @@ LogicalResult Col2ImOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<
   return success();
 }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addResampleOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/arrangement/ResampleOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/arrangement/ResampleOps.cpp.inc"
+#define DG_OPS "ir/ops/arrangement/ResampleOps.cpp.inc"
+#define DG_ADD_OPS addResampleOps
+#include "ir/ops/Family.inc"

@@ -17,18 +17,13 @@ using namespace mlir;
 
 namespace dg::ir {
 
-using Gradients = FailureOr<SmallVector<Value>>;
-
 //===- ReshapeOp -------------------------------------------------------------------------------------------------===//
 
-LogicalResult ReshapeOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                          SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> ReshapeOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
   SmallVector<int64_t> shape(op.getShape());
   auto fail = [&](auto &&...expected) {
-    return reject<ReshapeOp>(location, "gives ", input, " the shape ", op.getShapeAttr(), ", expected ", expected...);
+    return reject("gives ", input, " the shape ", op.getShapeAttr(), ", expected ", expected...);
   };
   // A `?` that the shape keeps cancels out of the count of elements; any other `?` leaves the -1 unknown.
   int64_t numInput = 1, numResult = 1, numUnknown = 0;
@@ -63,8 +58,7 @@ LogicalResult ReshapeOp::inferReturnTypes(MLIRContext *context, std::optional<Lo
   } else if (numUnknown == 0 && numInput != numResult) {
     return fail("one of ", numInput, " elements, as the input has, found ", numResult);
   }
-  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, input.getElementType());
 }
 
 Gradients ReshapeOp::buildGradients(OpBuilder &builder, ValueRange grads) {
@@ -114,34 +108,29 @@ void ReshapeOp::localize(TypeRange resultTypes) { setShape(cast<RankedTensorType
 /// The same memory under another name.
 OpCost ReshapeOp::getCost() { return {}; }
 
-LogicalResult ReshapeOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                  const RunScalars &) {
+LogicalResult ReshapeOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   results[0].data = operands[0].data;
   return success();
 }
 
 //===- TransposeOp -----------------------------------------------------------------------------------------------===//
 
-LogicalResult TransposeOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                            SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> TransposeOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
   auto isInRange = [&](int64_t dim) { return dim >= 0 && dim < input.getRank(); };
   if (int64_t(op.getPermutation().size()) != input.getRank() || !llvm::all_of(op.getPermutation(), isInRange) ||
       !isPermutationVector(op.getPermutation()))
-    return reject<TransposeOp>(location, "permutes ", input, " by ", op.getPermutationAttr(),
-                               ", expected each of 0 to ", input.getRank() - 1, " once");
+    return reject("permutes ", input, " by ", op.getPermutationAttr(), ", expected each of 0 to ", input.getRank() - 1,
+                  " once");
   SmallVector<int64_t> shape;
   for (int64_t dim : op.getPermutation())
     shape.push_back(input.getDimSize(dim));
-  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, input.getElementType());
 }
 
 Gradients TransposeOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   return SmallVector<Value>{
-      builder.create<TransposeOp>(getLoc(), grads[0], invertPermutationVector(getPermutation()), PlaceAttr())};
+      create<TransposeOp>(builder, getLoc(), grads[0], invertPermutationVector(getPermutation()))};
 }
 
 ShardingRule TransposeOp::getShardingRule() {
@@ -154,8 +143,7 @@ ShardingRule TransposeOp::getShardingRule() {
   return rule;
 }
 
-LogicalResult TransposeOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                    const RunScalars &) {
+LogicalResult TransposeOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   SmallVector<int64_t> own = stridesOf(operands[0].shape), strides;
   for (int64_t dim : getPermutation())
     strides.push_back(own[dim]);
@@ -166,17 +154,13 @@ LogicalResult TransposeOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayR
 
 //===- ExpandOp --------------------------------------------------------------------------------------------------===//
 
-LogicalResult ExpandOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                         SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> ExpandOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
   auto joined = broadcastShapes(op.getShape(), input.getShape());
   if (!joined || ArrayRef<int64_t>(*joined) != op.getShape())
-    return reject<ExpandOp>(location, "expands ", input, " to ", op.getShapeAttr(),
-                            ", expected sizes that are equal, or 1 in the input, counted from the last dimension");
-  inferred.push_back(RankedTensorType::get(op.getShape(), input.getElementType()));
-  return success();
+    return reject("expands ", input, " to ", op.getShapeAttr(),
+                  ", expected sizes that are equal, or 1 in the input, counted from the last dimension");
+  return RankedTensorType::get(op.getShape(), input.getElementType());
 }
 
 Gradients ExpandOp::buildGradients(OpBuilder &builder, ValueRange grads) {
@@ -187,8 +171,7 @@ ShardingRule ExpandOp::getShardingRule() { return broadcastRule(*this); }
 
 void ExpandOp::localize(TypeRange resultTypes) { setShape(cast<RankedTensorType>(resultTypes[0]).getShape()); }
 
-LogicalResult ExpandOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                 const RunScalars &) {
+LogicalResult ExpandOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   auto out = results[0].data.begin();
   forEachIndex(results[0].shape, {broadcastStrides(operands[0].shape, results[0].shape)},
                [&](ArrayRef<int64_t> at) { *out++ = operands[0].data[at[0]]; });
@@ -197,37 +180,25 @@ LogicalResult ExpandOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<
 
 //===- ReduceSumOp -----------------------------------------------------------------------------------------------===//
 
-LogicalResult ReduceSumOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                            SmallVectorImpl<Type> &inferred) {
-  return inferReduction<ReduceSumOp>(context, location, op, inferred);
-}
+FailureOr<Type> ReduceSumOp::inferType(Adaptor op, const Rejection &reject) { return inferReduction(op, reject); }
 
 Gradients ReduceSumOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   auto input = tensorOf(getInput());
   Value kept = buildReshape(builder, getLoc(), grads[0], keptShape(input.getShape(), getDims()));
-  return SmallVector<Value>{builder.create<ExpandOp>(getLoc(), kept, input.getShape(), PlaceAttr())};
+  return SmallVector<Value>{create<ExpandOp>(builder, getLoc(), kept, input.getShape())};
 }
 
 ShardingRule ReduceSumOp::getShardingRule() { return reductionRule(*this, getDims(), getKeep(), /*isSum=*/true); }
 
-OpCost ReduceSumOp::getCost() { return {double(tensorOf(getInput()).getNumElements()), operandAndResultBytes(*this)}; }
+OpCost ReduceSumOp::getCost() { return costPerElement(*this, 1); }
 
-LogicalResult ReduceSumOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                    const RunScalars &) {
+LogicalResult ReduceSumOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   foldInto(operands[0], getDims(), results[0], [](double sum, double element) { return sum + element; });
   return success();
 }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addShapeOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/arrangement/ShapeOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/arrangement/ShapeOps.cpp.inc"
+#define DG_OPS "ir/ops/arrangement/ShapeOps.cpp.inc"
+#define DG_ADD_OPS addShapeOps
+#include "ir/ops/Family.inc"

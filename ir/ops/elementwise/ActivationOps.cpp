@@ -31,14 +31,14 @@ using Parts = SmallVector<Value>;
 /// `a` where x stands to the number as the predicate says, else `b`.
 static Expression choose(OpBuilder &builder, Expression x, StringRef predicate, double number, Value a, Value b) {
   Location loc = x.value().getLoc();
-  Value condition = builder.create<CompareOp>(loc, x, x.number(number), predicate, PlaceAttr());
-  return Expression(builder, loc, builder.create<SelectOp>(loc, condition, a, b, PlaceAttr()));
+  Value condition = create<CompareOp>(builder, loc, x, x.number(number), predicate);
+  return Expression(builder, loc, create<SelectOp>(builder, loc, condition, a, b));
 }
 
 static Expression clip(OpBuilder &builder, Expression x, double least, double most) {
-  return Expression(builder, x.value().getLoc(),
-                    builder.create<ClipOp>(x.value().getLoc(), x, builder.getF64FloatAttr(least),
-                                           builder.getF64FloatAttr(most), PlaceAttr()));
+  return Expression(
+      builder, x.value().getLoc(),
+      create<ClipOp>(builder, x.value().getLoc(), x, builder.getF64FloatAttr(least), builder.getF64FloatAttr(most)));
 }
 
 double HardSigmoidOp::evaluateScalar(ArrayRef<double> x) {
@@ -139,16 +139,8 @@ Parts PreluOp::decompose(OpBuilder &builder) {
   return {choose(builder, x, "gt", 0, x, x * slope)};
 }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addActivationOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/elementwise/ActivationOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/elementwise/ActivationOps.cpp.inc"
+#define DG_OPS "ir/ops/elementwise/ActivationOps.cpp.inc"
+#define DG_ADD_OPS addActivationOps
+#include "ir/ops/Family.inc"

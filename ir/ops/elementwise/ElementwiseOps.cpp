@@ -83,8 +83,6 @@ double GeluGradOp::evaluateScalar(ArrayRef<double> x) {
 
 //===- Gradients -------------------------------------------------------------------------------------------------===//
 
-using Gradients = FailureOr<SmallVector<Value>>;
-
 Gradients AddOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   return SmallVector<Value>{sumToShape(builder, getLoc(), grads[0], tensorOf(getLhs())),
                             sumToShape(builder, getLoc(), grads[0], tensorOf(getRhs()))};
@@ -97,16 +95,16 @@ Gradients SubOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 }
 
 Gradients MulOp::buildGradients(OpBuilder &builder, ValueRange grads) {
-  Value lhs = builder.create<MulOp>(getLoc(), grads[0], getRhs(), PlaceAttr());
-  Value rhs = builder.create<MulOp>(getLoc(), grads[0], getLhs(), PlaceAttr());
+  Value lhs = create<MulOp>(builder, getLoc(), grads[0], getRhs());
+  Value rhs = create<MulOp>(builder, getLoc(), grads[0], getLhs());
   return SmallVector<Value>{sumToShape(builder, getLoc(), lhs, tensorOf(getLhs())),
                             sumToShape(builder, getLoc(), rhs, tensorOf(getRhs()))};
 }
 
 /// d(a/b) = da/b - (a/b) db/b.
 Gradients DivOp::buildGradients(OpBuilder &builder, ValueRange grads) {
-  Value lhs = builder.create<DivOp>(getLoc(), grads[0], getRhs(), PlaceAttr());
-  Value rhs = builder.create<MulOp>(getLoc(), lhs, getResult(), PlaceAttr());
+  Value lhs = create<DivOp>(builder, getLoc(), grads[0], getRhs());
+  Value rhs = create<MulOp>(builder, getLoc(), lhs, getResult());
   rhs = sumToShape(builder, getLoc(), rhs, tensorOf(getRhs()));
   return SmallVector<Value>{sumToShape(builder, getLoc(), lhs, tensorOf(getLhs())),
                             buildScale(builder, getLoc(), rhs, -1)};
@@ -120,11 +118,11 @@ Gradients PowOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   Value lhs = g * b * a.with<PowOp>(b - 1.0), zero = a.number(0);
   auto known = getRhs().getDefiningOp<ConstantOp>(); // most exponents are, and not 0
   if (!known || known.getValue().isZero()) {
-    Value isZero = builder.create<CompareOp>(getLoc(), b, zero, "eq", PlaceAttr());
-    lhs = builder.create<SelectOp>(getLoc(), isZero, zero, lhs, PlaceAttr());
+    Value isZero = create<CompareOp>(builder, getLoc(), b, zero, "eq");
+    lhs = create<SelectOp>(builder, getLoc(), isZero, zero, lhs);
   }
-  Value isPositive = builder.create<CompareOp>(getLoc(), a, zero, "gt", PlaceAttr());
-  Value base = builder.create<SelectOp>(getLoc(), isPositive, a, a.number(1), PlaceAttr());
+  Value isPositive = create<CompareOp>(builder, getLoc(), a, zero, "gt");
+  Value base = create<SelectOp>(builder, getLoc(), isPositive, a, a.number(1));
   Value rhs = g * y * Expression(builder, getLoc(), base).apply<LogOp>();
   return SmallVector<Value>{sumToShape(builder, getLoc(), lhs, tensorOf(getLhs())),
                             sumToShape(builder, getLoc(), rhs, tensorOf(getRhs()))};
@@ -142,9 +140,9 @@ Gradients ModOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 static SmallVector<Value> chooseGradients(OpBuilder &builder, Operation *op, Value grad, StringRef predicate) {
   Location loc = op->getLoc();
   Value a = op->getOperand(0), b = op->getOperand(1), zero = Expression(builder, loc, grad).number(0);
-  Value isFirst = builder.create<CompareOp>(loc, a, b, predicate, PlaceAttr());
-  Value lhs = builder.create<SelectOp>(loc, isFirst, grad, zero, PlaceAttr());
-  Value rhs = builder.create<SelectOp>(loc, isFirst, zero, grad, PlaceAttr());
+  Value isFirst = create<CompareOp>(builder, loc, a, b, predicate);
+  Value lhs = create<SelectOp>(builder, loc, isFirst, grad, zero);
+  Value rhs = create<SelectOp>(builder, loc, isFirst, zero, grad);
   return {sumToShape(builder, loc, lhs, tensorOf(a)), sumToShape(builder, loc, rhs, tensorOf(b))};
 }
 Gradients MinOp::buildGradients(OpBuilder &builder, ValueRange grads) {
@@ -155,7 +153,7 @@ Gradients MaxOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 }
 
 Gradients NegOp::buildGradients(OpBuilder &builder, ValueRange grads) {
-  return SmallVector<Value>{builder.create<NegOp>(getLoc(), grads[0], PlaceAttr())};
+  return SmallVector<Value>{create<NegOp>(builder, getLoc(), grads[0])};
 }
 Gradients AbsOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   Expression g(builder, getLoc(), grads[0]), x(builder, getLoc(), getInput());
@@ -166,9 +164,9 @@ Gradients SignOp::buildGradients(OpBuilder &builder, ValueRange) {
 }
 /// What was held at a limit has none: there the result differs from the input.
 Gradients ClipOp::buildGradients(OpBuilder &builder, ValueRange grads) {
-  Value isFree = builder.create<CompareOp>(getLoc(), getInput(), getResult(), "eq", PlaceAttr());
+  Value isFree = create<CompareOp>(builder, getLoc(), getInput(), getResult(), "eq");
   Value zero = Expression(builder, getLoc(), grads[0]).number(0);
-  return SmallVector<Value>{builder.create<SelectOp>(getLoc(), isFree, grads[0], zero, PlaceAttr())};
+  return SmallVector<Value>{create<SelectOp>(builder, getLoc(), isFree, grads[0], zero)};
 }
 
 Gradients ScaleOp::buildGradients(OpBuilder &builder, ValueRange grads) {
@@ -176,16 +174,16 @@ Gradients ScaleOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 }
 
 Gradients ReluOp::buildGradients(OpBuilder &builder, ValueRange grads) {
-  return SmallVector<Value>{builder.create<ReluGradOp>(getLoc(), grads[0], getResult(), PlaceAttr())};
+  return SmallVector<Value>{create<ReluGradOp>(builder, getLoc(), grads[0], getResult())};
 }
 
 Gradients GeluOp::buildGradients(OpBuilder &builder, ValueRange grads) {
-  return SmallVector<Value>{builder.create<GeluGradOp>(getLoc(), grads[0], getInput(), PlaceAttr())};
+  return SmallVector<Value>{create<GeluGradOp>(builder, getLoc(), grads[0], getInput())};
 }
 
 /// Linear in the gradient, and constant in the output wherever there is a derivative.
 Gradients ReluGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
-  return SmallVector<Value>{builder.create<ReluGradOp>(getLoc(), grads[0], getOutput(), PlaceAttr()),
+  return SmallVector<Value>{create<ReluGradOp>(builder, getLoc(), grads[0], getOutput()),
                             buildZeros(builder, getLoc(), getOutput())};
 }
 
@@ -197,20 +195,11 @@ Gradients GeluGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   Expression slope = square * (3 * geluSlope * geluCubic) + geluSlope;
   Expression curve = x * (6 * geluSlope * geluCubic) - 2.0 * (t * (slope * slope));
   Expression second = (1.0 - t * t) * (slope + 0.5 * (x * curve));
-  return SmallVector<Value>{builder.create<GeluGradOp>(getLoc(), grads[0], getInput(), PlaceAttr()),
-                            g * first * second};
-}
-
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addElementwiseOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/elementwise/ElementwiseOps.cpp.inc"
-      >();
+  return SmallVector<Value>{create<GeluGradOp>(builder, getLoc(), grads[0], getInput()), g * first * second};
 }
 
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/elementwise/ElementwiseOps.cpp.inc"
+#define DG_OPS "ir/ops/elementwise/ElementwiseOps.cpp.inc"
+#define DG_ADD_OPS addElementwiseOps
+#include "ir/ops/Family.inc"

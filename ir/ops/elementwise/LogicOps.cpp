@@ -11,29 +11,22 @@ using namespace mlir;
 
 namespace dg::ir {
 
-using Gradients = FailureOr<SmallVector<Value>>;
-
 static Type elementOf(Value value) { return tensorOf(value).getElementType(); }
+
+static Type boolOf(ValueRange operands) { return IntegerType::get(operands[0].getContext(), 1); }
 
 //===- Types -----------------------------------------------------------------------------------------------------===//
 
-LogicalResult CompareOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                          SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> CompareOp::inferType(Adaptor op, const Rejection &reject) {
   if (!llvm::is_contained({"eq", "ne", "lt", "le", "gt", "ge"}, op.getPredicate()))
-    return reject<CompareOp>(location, "has the predicate ", op.getPredicateAttr(),
-                             ", expected eq, ne, lt, le, gt or ge");
-  return inferElementwise<CompareOp>(context, location, op.getOperands(), inferred, Domain::any,
-                                     IntegerType::get(context, 1));
+    return reject("has the predicate ", op.getPredicateAttr(), ", expected eq, ne, lt, le, gt or ge");
+  return inferElementwise(reject, op.getOperands(), Domain::any, boolOf(op.getOperands()));
 }
 DG_ELEMENTWISE_PARTS(CompareOp)
 
 #define DG_TEST(Op)                                                                                                    \
-  LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,               \
-                                     SmallVectorImpl<Type> &inferred) {                                                \
-    return inferElementwise<Op>(context, location, op.getOperands(), inferred, Domain::real,                           \
-                                IntegerType::get(context, 1));                                                         \
+  FailureOr<Type> Op::inferType(Adaptor op, const Rejection &reject) {                                                 \
+    return inferElementwise(reject, op.getOperands(), Domain::real, boolOf(op.getOperands()));                         \
   }                                                                                                                    \
   DG_ELEMENTWISE_PARTS(Op)
 DG_TEST(IsNanOp)
@@ -49,23 +42,17 @@ DG_ELEMENTWISE(BitXorOp, Domain::integer)
 DG_ELEMENTWISE(BitNotOp, Domain::integer)
 DG_ELEMENTWISE(ShiftOp, Domain::integer)
 
-LogicalResult SelectOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                         SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> SelectOp::inferType(Adaptor op, const Rejection &reject) {
   if (!isBool(elementOf(op.getCondition())))
-    return reject<SelectOp>(location, "has the condition ", op.getCondition().getType(), ", expected bools (i1)");
-  return inferElementwise<SelectOp>(context, location, op.getOperands(), inferred, Domain::any, {}, /*first=*/1);
+    return reject("has the condition ", op.getCondition().getType(), ", expected bools (i1)");
+  return inferElementwise(reject, op.getOperands(), Domain::any, {}, /*first=*/1);
 }
 DG_ELEMENTWISE_PARTS(SelectOp)
 
-LogicalResult CastOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                       SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> CastOp::inferType(Adaptor op, const Rejection &reject) {
   if (!isElementType(op.getTo()))
-    return reject<CastOp>(location, "casts to ", op.getTo(), ", expected one of ", elementTypeNames);
-  return inferElementwise<CastOp>(context, location, op.getOperands(), inferred, Domain::any, op.getTo());
+    return reject("casts to ", op.getTo(), ", expected one of ", elementTypeNames);
+  return inferElementwise(reject, op.getOperands(), Domain::any, op.getTo());
 }
 DG_ELEMENTWISE_PARTS(CastOp)
 
@@ -136,8 +123,8 @@ Gradients SelectOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   if (!isa<FloatType>(elementOf(getResult())))
     return gradients;
   Value zero = Expression(builder, getLoc(), grads[0]).number(0);
-  Value lhs = builder.create<SelectOp>(getLoc(), getCondition(), grads[0], zero, PlaceAttr());
-  Value rhs = builder.create<SelectOp>(getLoc(), getCondition(), zero, grads[0], PlaceAttr());
+  Value lhs = create<SelectOp>(builder, getLoc(), getCondition(), grads[0], zero);
+  Value rhs = create<SelectOp>(builder, getLoc(), getCondition(), zero, grads[0]);
   gradients[1] = sumToShape(builder, getLoc(), lhs, tensorOf(getLhs()));
   gradients[2] = sumToShape(builder, getLoc(), rhs, tensorOf(getRhs()));
   return gradients;
@@ -147,19 +134,11 @@ Gradients CastOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   Type from = elementOf(getInput());
   if (!isa<FloatType>(from) || !isa<FloatType>(getTo()))
     return SmallVector<Value>{Value()};
-  return SmallVector<Value>{builder.create<CastOp>(getLoc(), grads[0], TypeAttr::get(from), PlaceAttr())};
-}
-
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addLogicOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/elementwise/LogicOps.cpp.inc"
-      >();
+  return SmallVector<Value>{create<CastOp>(builder, getLoc(), grads[0], TypeAttr::get(from))};
 }
 
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/elementwise/LogicOps.cpp.inc"
+#define DG_OPS "ir/ops/elementwise/LogicOps.cpp.inc"
+#define DG_ADD_OPS addLogicOps
+#include "ir/ops/Family.inc"

@@ -11,8 +11,6 @@ using namespace mlir;
 
 namespace dg::ir {
 
-using Gradients = FailureOr<SmallVector<Value>>;
-
 // One line an op: its function of x in double.
 #define DG_MATH(Op, function)                                                                                          \
   DG_ELEMENTWISE(Op, Domain::real)                                                                                     \
@@ -87,14 +85,8 @@ DG_STEP(RoundOp)
 DG_STEP(TruncOp)
 #undef DG_STEP
 
-void DGDialect::addMathOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/elementwise/MathOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/elementwise/MathOps.cpp.inc"
+#define DG_OPS "ir/ops/elementwise/MathOps.cpp.inc"
+#define DG_ADD_OPS addMathOps
+#include "ir/ops/Family.inc"

@@ -34,30 +34,24 @@ LogicalResult RandomKeyOp::inferReturnTypes(MLIRContext *context, std::optional<
   return success();
 }
 
-bool RandomKeyOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
-  return inferred == actual || isAny(actual[0]);
-}
-
 ShardingRule RandomKeyOp::getShardingRule() { return emptyShardingRule(*this); }
 OpCost RandomKeyOp::getCost() { return {50, 8}; }
 
-LogicalResult RandomKeyOp::evaluate(ArrayRef<HostTensor>, MutableArrayRef<HostTensor> results,
-                                    const RunScalars &scalars) {
+LogicalResult RandomKeyOp::evaluate(HostOperands, HostResults results, const RunScalars &scalars) {
   results[0].data[0] = double(keyOf(scalars, int64_t(getStream())));
   return success();
 }
 
-LogicalResult RandomBitsOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                             SmallVectorImpl<Type> &inferred) {
+FailureOr<Type> RandomBitsOp::inferType(Adaptor op, const Rejection &reject) {
   int64_t word = int64_t(op.getWord());
   if (word < 0 || word > 3)
-    return reject<RandomBitsOp>(location, "has word ", word, ", expected 0 to 3");
+    return reject("has word ", word, ", expected 0 to 3");
   if (!isa<FloatType>(op.getTo()))
-    return reject<RandomBitsOp>(location, "gives ", op.getTo(), ", expected a type of floats");
+    return reject("gives ", op.getTo(), ", expected a type of floats");
   for (Value operand : op.getOperands())
-    if (auto type = dyn_cast<RankedTensorType>(operand.getType()); type && !type.getElementType().isSignlessInteger(64))
-      return reject<RandomBitsOp>(location, "has an operand ", type, ", expected elements of type i64");
-  return inferElementwise<RandomBitsOp>(context, location, op.getOperands(), inferred, Domain::integer, op.getTo());
+    if (!tensorOf(operand).getElementType().isSignlessInteger(64))
+      return reject("has an operand ", operand.getType(), ", expected elements of type i64");
+  return inferElementwise(reject, op.getOperands(), Domain::integer, op.getTo());
 }
 
 double RandomBitsOp::evaluateScalar(ArrayRef<double> operands) {
@@ -73,8 +67,8 @@ static int64_t streamNumber(Operation *op) { return getPlace(op).getOrigin(); }
 /// 0, step, 2 · step, … along one dimension of `rank`.
 static Value buildSteps(OpBuilder &builder, Location loc, int64_t count, int64_t step, int64_t dim, int64_t rank) {
   auto type = RankedTensorType::get({count}, builder.getI64Type());
-  Value steps = builder.create<IotaOp>(loc, type, builder.getI64IntegerAttr(0), TypeAttr::get(type),
-                                       builder.getF64FloatAttr(0), builder.getF64FloatAttr(double(step)), PlaceAttr());
+  Value steps = create<IotaOp>(builder, loc, type, builder.getI64IntegerAttr(0), TypeAttr::get(type),
+                               builder.getF64FloatAttr(0), builder.getF64FloatAttr(double(step)));
   SmallVector<int64_t> shape(size_t(rank), 1);
   shape[size_t(dim)] = count;
   return buildReshape(builder, loc, steps, shape);
@@ -97,13 +91,13 @@ static Value buildIndex(OpBuilder &builder, Location loc, ArrayRef<int64_t> shap
   if (samples) {
     Value size = buildFilled(builder, loc, RankedTensorType::get({}, builder.getI64Type()), double(stride));
     ones[size_t(sampleDim)] = shape[size_t(sampleDim)];
-    parts.push_back(builder.create<MulOp>(loc, buildReshape(builder, loc, samples, ones), size, PlaceAttr()));
+    parts.push_back(create<MulOp>(builder, loc, buildReshape(builder, loc, samples, ones), size));
   }
   if (parts.empty())
     return buildFilled(builder, loc, RankedTensorType::get(shape, builder.getI64Type()), 0);
   Value index = parts.pop_back_val();
   while (!parts.empty())
-    index = builder.create<AddOp>(loc, index, parts.pop_back_val(), PlaceAttr());
+    index = create<AddOp>(builder, loc, index, parts.pop_back_val());
   return index;
 }
 
@@ -115,9 +109,9 @@ struct Source {
   Type element;
 
   Expression unit(OpBuilder &builder, Location loc, int64_t word) const {
-    return Expression(builder, loc,
-                      builder.create<RandomBitsOp>(loc, key, index, builder.getI64IntegerAttr(word),
-                                                   TypeAttr::get(element), PlaceAttr()));
+    return Expression(
+        builder, loc,
+        create<RandomBitsOp>(builder, loc, key, index, builder.getI64IntegerAttr(word), TypeAttr::get(element)));
   }
 };
 } // namespace
@@ -127,8 +121,8 @@ static FailureOr<Source> buildSource(OpBuilder &builder, Operation *op, int64_t 
   Location loc = op->getLoc();
   auto type = tensorOf(op->getResult(0));
   Source source{SmallVector<int64_t>(type.getShape()), {}, {}, type.getElementType()};
-  source.key = builder.create<RandomKeyOp>(loc, RankedTensorType::get({}, builder.getI64Type()),
-                                           builder.getI64IntegerAttr(streamNumber(op)), PlaceAttr());
+  source.key = create<RandomKeyOp>(builder, loc, RankedTensorType::get({}, builder.getI64Type()),
+                                   builder.getI64IntegerAttr(streamNumber(op)));
   if (!scope || sampleDim < 0) {
     source.index = buildIndex(builder, loc, source.shape, -1, {});
     return source;
@@ -156,31 +150,25 @@ static LogicalResult checkParent(Operation *op) {
 
 //===- Numbers of a distribution ---------------------------------------------------------------------------------===//
 
-template <typename Op>
-static LogicalResult inferDrawn(std::optional<Location> location, ValueRange operands, OpaqueProperties properties,
-                                MLIRContext *context, SmallVectorImpl<Type> &inferred) {
-  TypeAttr attribute = properties.as<typename Op::Properties *>()->type;
+static LogicalResult inferDrawn(const Rejection &reject, ValueRange operands, TypeAttr attribute,
+                                SmallVectorImpl<Type> &inferred) {
   if (operands.empty() == !attribute)
-    return reject<Op>(location, "has ", operands.size(), " operands and ", attribute ? "a" : "no",
-                      " type, expected either a tensor that the result is like, or its type");
-  if (!operands.empty() && deferInference(context, operands, 1, inferred))
-    return success();
+    return reject("has ", operands.size(), " operands and ", attribute ? "a" : "no",
+                  " type, expected either a tensor that the result is like, or its type");
   Type type = attribute ? attribute.getValue() : operands[0].getType();
   auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || !isa<FloatType>(tensor.getElementType()) || (attribute && !tensor.hasStaticShape()))
-    return reject<Op>(location, "draws numbers of ", type, ", expected a tensor of floats whose sizes are all numbers");
-  inferred.push_back(tensor);
+  bool isDeduced = attribute || !isAny(type);
+  if (isDeduced && (!tensor || !isa<FloatType>(tensor.getElementType()) || (attribute && !tensor.hasStaticShape())))
+    return reject("draws numbers of ", type, ", expected a tensor of floats whose sizes are all numbers");
+  inferred.push_back(type);
   return success();
 }
 
 #define DG_DRAWN(Op)                                                                                                   \
-  LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, ValueRange operands,      \
+  LogicalResult Op::inferReturnTypes(MLIRContext *, std::optional<Location> location, ValueRange operands,             \
                                      DictionaryAttr, OpaqueProperties properties, RegionRange,                         \
                                      SmallVectorImpl<Type> &inferred) {                                                \
-    return inferDrawn<Op>(location, operands, properties, context, inferred);                                          \
-  }                                                                                                                    \
-  bool Op::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {                                             \
-    return inferred == actual || isAny(actual[0]);                                                                     \
+    return inferDrawn({location, getOperationName()}, operands, properties.as<Properties *>()->type, inferred);        \
   }                                                                                                                    \
   LogicalResult Op::verify() { return checkParent(*this); }                                                            \
   SmallVector<Value> Op::decompose(OpBuilder &builder) {                                                               \
@@ -212,8 +200,7 @@ DG_DRAWN(RandomUniformOp)
 DG_DRAWN(RandomNormalOp)
 #undef DG_DRAWN
 
-LogicalResult RandomUniformOp::evaluate(ArrayRef<HostTensor>, MutableArrayRef<HostTensor> results,
-                                        const RunScalars &scalars) {
+LogicalResult RandomUniformOp::evaluate(HostOperands, HostResults results, const RunScalars &scalars) {
   uint64_t key = keyOf(scalars, streamNumber(*this));
   double low = getLow().convertToDouble(), high = getHigh().convertToDouble();
   for (size_t i = 0; i < results[0].data.size(); ++i)
@@ -221,8 +208,7 @@ LogicalResult RandomUniformOp::evaluate(ArrayRef<HostTensor>, MutableArrayRef<Ho
   return success();
 }
 
-LogicalResult RandomNormalOp::evaluate(ArrayRef<HostTensor>, MutableArrayRef<HostTensor> results,
-                                       const RunScalars &scalars) {
+LogicalResult RandomNormalOp::evaluate(HostOperands, HostResults results, const RunScalars &scalars) {
   uint64_t key = keyOf(scalars, streamNumber(*this));
   for (size_t i = 0; i < results[0].data.size(); ++i)
     results[0].data[i] = getMean().convertToDouble() + getDeviation().convertToDouble() *
@@ -233,12 +219,11 @@ LogicalResult RandomNormalOp::evaluate(ArrayRef<HostTensor>, MutableArrayRef<Hos
 
 //===- DropoutOp -------------------------------------------------------------------------------------------------===//
 
-LogicalResult DropoutOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                          SmallVectorImpl<Type> &inferred) {
+FailureOr<Type> DropoutOp::inferType(Adaptor op, const Rejection &reject) {
   double rate = op.getRate().convertToDouble();
   if (!(rate >= 0 && rate < 1))
-    return reject<DropoutOp>(location, "has rate ", op.getRateAttr(), ", expected at least 0 and less than 1");
-  return inferElementwise<DropoutOp>(context, location, op.getOperands(), inferred, Domain::real);
+    return reject("has rate ", op.getRateAttr(), ", expected at least 0 and less than 1");
+  return inferElementwise(reject, op.getOperands(), Domain::real);
 }
 
 LogicalResult DropoutOp::verify() { return checkParent(*this); }
@@ -254,30 +239,21 @@ FailureOr<SmallVector<Value>> DropoutOp::buildTraining(OpBuilder &builder, Train
   if (failed(source))
     return failure();
   Expression unit = source->unit(builder, getLoc(), 0);
-  Value isKept = builder.create<CompareOp>(getLoc(), unit.value(), unit.number(rate).value(),
-                                           builder.getStringAttr("ge"), PlaceAttr());
-  Value mask = builder.create<CastOp>(getLoc(), isKept, TypeAttr::get(source->element), PlaceAttr());
+  Value isKept =
+      create<CompareOp>(builder, getLoc(), unit.value(), unit.number(rate).value(), builder.getStringAttr("ge"));
+  Value mask = create<CastOp>(builder, getLoc(), isKept, TypeAttr::get(source->element));
   mask = buildReshape(builder, getLoc(), buildScale(builder, getLoc(), mask, 1 / (1 - rate)),
                       tensorOf(getInput()).getShape());
-  return SmallVector<Value>{builder.create<MulOp>(getLoc(), getInput(), mask, PlaceAttr())};
+  return SmallVector<Value>{create<MulOp>(builder, getLoc(), getInput(), mask)};
 }
 
-LogicalResult DropoutOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                  const RunScalars &) {
+LogicalResult DropoutOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   results[0].data = operands[0].data;
   return success();
 }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addRandomOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/elementwise/RandomOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/elementwise/RandomOps.cpp.inc"
+#define DG_OPS "ir/ops/elementwise/RandomOps.cpp.inc"
+#define DG_ADD_OPS addRandomOps
+#include "ir/ops/Family.inc"

@@ -8,11 +8,8 @@
 include "ir/ops/elementwise/ElementwiseBase.td"
 
 def DG_RandomKeyOp : DG_OpBase<"random_key", (ins I64Attr:$stream), (outs DG_Tensor:$result),
-    [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>, DeclareOpInterfaceMethods<DG_ReferenceOp>, Sharded, Cost]> {
+    [Pure, OwnTypes, DeclareOpInterfaceMethods<DG_ReferenceOp>, Sharded, Cost]> {
   let summary = "The key of one source of random numbers in this step: 53 bits of the seed, the step and the stream";
-  let extraClassDeclaration = [{
-    static bool isCompatibleReturnTypes(mlir::TypeRange inferred, mlir::TypeRange actual);
-  }];
   let description = [{Example: `%k = dg.random_key {stream = 7}`.}];
 }
 def DG_RandomBitsOp : DG_Elementwise<"random_bits", (ins DG_Tensor:$key, DG_Tensor:$index, DefaultValuedAttr<I64Attr, "0">:$word,
@@ -29,11 +26,10 @@ def DG_RandomBitsOp : DG_Elementwise<"random_bits", (ins DG_Tensor:$key, DG_Tens
 /// the samples, or of several rows for each, with which numbers do not depend on how samples are dealt to ranks and micro-batches while
 /// training; -1: there is none. Without it, 0 where there is an operand, else -1.
 class DG_Drawn<string mnemonic, dag inputs> : DG_OpBase<mnemonic, !con((ins Optional<DG_Tensor>:$like, OptionalAttr<TypeAttr>:$type), inputs,
-    (ins OptionalAttr<I64Attr>:$batch_dim)), (outs DG_Tensor:$result), [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>,
+    (ins OptionalAttr<I64Attr>:$batch_dim)), (outs DG_Tensor:$result), [Pure, OwnTypes,
     DeclareOpInterfaceMethods<DG_ReferenceOp>, Composite, DeclareOpInterfaceMethods<DG_TrainingOp>]> {
   let precision = AsWritten;
   let extraClassDeclaration = [{
-    static bool isCompatibleReturnTypes(mlir::TypeRange inferred, mlir::TypeRange actual);
     int64_t getSampleDim() { return getBatchDim() ? int64_t(*getBatchDim()) : getLike() ? 0 : -1; }
   }];
   let hasVerifier = 1;

@@ -29,10 +29,7 @@ static bool divides(int64_t heads, int64_t width) {
   return heads >= 1 && (ShapedType::isDynamic(width) || width % heads == 0);
 }
 
-LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                            SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> AttentionOp::inferType(Adaptor op, const Rejection &reject) {
   auto query = tensorOf(op.getQuery()), key = tensorOf(op.getKey()), value = tensorOf(op.getValue());
   int64_t heads = op.getHeads(), kvHeads = op.getKvHeads().value_or(heads);
   bool fits = query.getRank() == 3 && key.getRank() == 3 && value.getRank() == 3 &&
@@ -41,42 +38,40 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context, std::optional<
               query.getElementType() == value.getElementType() &&
               (kvHeads != heads || mayBeEqual(query.getDimSize(2), key.getDimSize(2)));
   if (!fits)
-    return reject<AttentionOp>(location, "has query ", query, ", key ", key, " and value ", value,
-                               ", expected [batch, tokens, width] with equal batch and width, key and value alike");
+    return reject("has query ", query, ", key ", key, " and value ", value,
+                  ", expected [batch, tokens, width] with equal batch and width, key and value alike");
   if (!isa<FloatType>(query.getElementType()))
-    return reject<AttentionOp>(location, "has query ", query, ", expected floats (dg.cast makes them)");
+    return reject("has query ", query, ", expected floats (dg.cast makes them)");
   bool isSquare = mayBeEqual(query.getDimSize(1), key.getDimSize(1));
   if (op.getCausal() && !op.getOffset() && !isSquare)
-    return reject<AttentionOp>(location, "is causal with ", query.getDimSize(1), " tokens of query and ",
-                               key.getDimSize(1), " of key, expected equally many, or an offset");
+    return reject("is causal with ", query.getDimSize(1), " tokens of query and ", key.getDimSize(1),
+                  " of key, expected equally many, or an offset");
   if (!divides(heads, query.getDimSize(2)))
-    return reject<AttentionOp>(location, "cuts a width of ", query.getDimSize(2), " into ", heads,
-                               " heads, expected a number that divides the width");
+    return reject("cuts a width of ", query.getDimSize(2), " into ", heads,
+                  " heads, expected a number that divides the width");
   bool isGrouped =
       divides(kvHeads, heads) && divides(kvHeads, key.getDimSize(2)) && divides(kvHeads, value.getDimSize(2)) &&
       (query.isDynamicDim(2) || key.isDynamicDim(2) || query.getDimSize(2) / heads == key.getDimSize(2) / kvHeads);
   if (!isGrouped)
-    return reject<AttentionOp>(location, "has ", heads, " heads of query ", query, " and ", kvHeads, " of key ", key,
-                               " and value ", value,
-                               ", expected heads of one width, in groups of equal size for each head of the key");
+    return reject("has ", heads, " heads of query ", query, " and ", kvHeads, " of key ", key, " and value ", value,
+                  ", expected heads of one width, in groups of equal size for each head of the key");
   if (op.getMask()) {
     auto mask = tensorOf(op.getMask());
     SmallVector<int64_t> scores{query.getDimSize(0), heads, query.getDimSize(1), key.getDimSize(1)};
     auto joined = mask.getRank() <= 4 ? broadcastShapes(scores, mask.getShape()) : std::nullopt;
     if (!joined || !mayBeEqual(*joined, scores) ||
         (mask.getElementType() != query.getElementType() && !mask.getElementType().isInteger(1)))
-      return reject<AttentionOp>(location, "has mask ", mask,
-                                 ", expected booleans or the query's element type, and a shape that broadcasts to ",
-                                 RankedTensorType::get(scores, query.getElementType()));
+      return reject("has mask ", mask,
+                    ", expected booleans or the query's element type, and a shape that broadcasts to ",
+                    RankedTensorType::get(scores, query.getElementType()));
   }
   if (!op.getCausal() && (op.getOffset() || op.getWindow()))
-    return reject<AttentionOp>(location, "has an offset or a window without `causal`, expected both or neither");
+    return reject("has an offset or a window without `causal`, expected both or neither");
   if (op.getWindow() && *op.getWindow() < 1)
-    return reject<AttentionOp>(location, "has a window of ", *op.getWindow(), ", expected at least one token");
+    return reject("has a window of ", *op.getWindow(), ", expected at least one token");
   SmallVector<int64_t> shape(query.getShape());
   shape[2] = value.isDynamicDim(2) ? ShapedType::kDynamic : value.getDimSize(2) / kvHeads * heads;
-  inferred.push_back(RankedTensorType::get(shape, query.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, query.getElementType());
 }
 
 /// Whether no token after its own is seen and every one before it.
@@ -100,10 +95,9 @@ SmallVector<Value> AttentionOp::decompose(OpBuilder &builder) {
   if (getMask() || isCausal != getCausal() || int64_t(getKvHeads().value_or(heads)) != heads ||
       headWidth != valueWidth || headWidth == 0)
     return decomposeWithScores(builder);
-  return {builder
-              .create<BlockAttentionOp>(getLoc(), getQuery(), getKey(), getValue(), headWidth, APFloat(scaleOf(*this)),
-                                        isCausal, PlaceAttr())
-              .getResult()};
+  auto blocks = create<BlockAttentionOp>(builder, getLoc(), getQuery(), getKey(), getValue(), headWidth,
+                                         APFloat(scaleOf(*this)), isCausal);
+  return {blocks.getResult()};
 }
 
 /// Heads of one key share their queries' rows: [batch, kv_heads, group · tokens, head width].
@@ -120,22 +114,20 @@ SmallVector<Value> AttentionOp::decomposeWithScores(OpBuilder &builder) {
   auto splitHeads = [&](Value value, int64_t count, int64_t width) -> Value {
     auto type = tensorOf(value);
     Value split = buildReshape(builder, loc, value, {type.getDimSize(0), type.getDimSize(1), count, width});
-    return builder.create<TransposeOp>(loc, split, headsFirst, PlaceAttr());
+    return create<TransposeOp>(builder, loc, split, headsFirst);
   };
   Value query = splitHeads(getQuery(), heads, headWidth), key = splitHeads(getKey(), kvHeads, headWidth),
         value = splitHeads(getValue(), kvHeads, valueWidth);
   query = buildReshape(builder, loc, query, {batch, kvHeads, group * tokens, headWidth});
-  Value scores =
-      builder.create<MatmulOp>(loc, query, key, /*transpose_lhs=*/false, /*transpose_rhs=*/true, PlaceAttr());
+  Value scores = create<MatmulOp>(builder, loc, query, key, /*transpose_lhs=*/false, /*transpose_rhs=*/true);
   scores = buildReshape(builder, loc, scores, {batch, heads, tokens, seen});
 
   SmallVector<Value> masks;
   if (Value mask = getMask()) {
     if (tensorOf(mask).getElementType().isInteger(1)) {
       auto number = RankedTensorType::get({}, tensorOf(scores).getElementType());
-      mask = builder.create<SelectOp>(loc, mask, buildFilled(builder, loc, number, 0),
-                                      buildFilled(builder, loc, number, forbiddenScore(number.getElementType())),
-                                      PlaceAttr());
+      mask = create<SelectOp>(builder, loc, mask, buildFilled(builder, loc, number, 0),
+                              buildFilled(builder, loc, number, forbiddenScore(number.getElementType())));
     }
     masks.push_back(mask);
   }
@@ -143,27 +135,25 @@ SmallVector<Value> AttentionOp::decomposeWithScores(OpBuilder &builder) {
     auto type = RankedTensorType::get({tokens, seen}, tensorOf(scores).getElementType());
     Value forbidden = buildFilled(builder, loc, type, forbiddenScore(type.getElementType()));
     int64_t offset = getOffset().value_or(0);
-    masks.push_back(builder.create<TriluOp>(loc, forbidden, /*upper=*/true, offset + 1, PlaceAttr()));
+    masks.push_back(create<TriluOp>(builder, loc, forbidden, /*upper=*/true, offset + 1));
     if (getWindow())
-      masks.push_back(
-          builder.create<TriluOp>(loc, forbidden, /*upper=*/false, offset - int64_t(*getWindow()), PlaceAttr()));
+      masks.push_back(create<TriluOp>(builder, loc, forbidden, /*upper=*/false, offset - int64_t(*getWindow())));
   }
   if (!masks.empty()) {
     scores = buildScale(builder, loc, scores, scale);
     scale = 1;
   }
   for (Value mask : masks)
-    scores = builder.create<AddOp>(loc, scores, mask, PlaceAttr());
-  Value weights = builder.create<SoftmaxOp>(loc, scores, APFloat(scale), isCausalSoftmax, PlaceAttr());
+    scores = create<AddOp>(builder, loc, scores, mask);
+  Value weights = create<SoftmaxOp>(builder, loc, scores, APFloat(scale), isCausalSoftmax);
   weights = buildReshape(builder, loc, weights, {batch, kvHeads, group * tokens, seen});
-  Value mixed = builder.create<MatmulOp>(loc, weights, value, false, false, PlaceAttr());
+  Value mixed = create<MatmulOp>(builder, loc, weights, value, false, false);
   mixed = buildReshape(builder, loc, mixed, {batch, heads, tokens, valueWidth});
-  Value joined = builder.create<TransposeOp>(loc, mixed, headsFirst, PlaceAttr());
+  Value joined = create<TransposeOp>(builder, loc, mixed, headsFirst);
   return {buildReshape(builder, loc, joined, tensorOf(getResult()).getShape())};
 }
 
-LogicalResult AttentionOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                    const RunScalars &) {
+LogicalResult AttentionOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   const HostTensor &query = operands[0], &key = operands[1], &value = operands[2];
   int64_t batch = query.shape[0], tokens = query.shape[1], numKeys = key.shape[1];
   int64_t heads = getHeads(), kvHeads = getKvHeads().value_or(heads), group = heads / kvHeads;
@@ -208,26 +198,22 @@ LogicalResult AttentionOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayR
 
 //===- RotaryOp --------------------------------------------------------------------------------------------------===//
 
-LogicalResult RotaryOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                         SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> RotaryOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput()), cos = tensorOf(op.getCos()), sin = tensorOf(op.getSin());
   int64_t heads = op.getHeads();
   if (input.getRank() != 3 || input.isDynamicDim(2) || !divides(heads, input.getDimSize(2)))
-    return reject<RotaryOp>(location, "cuts ", input, " into ", heads,
-                            " heads, expected [batch, tokens, width] with a number that divides the width");
+    return reject("cuts ", input, " into ", heads,
+                  " heads, expected [batch, tokens, width] with a number that divides the width");
   bool fits = mayBeEqual(cos.getShape(), sin.getShape()) && cos.getElementType() == input.getElementType() &&
               sin.getElementType() == input.getElementType() && (cos.getRank() == 2 || cos.getRank() == 3) &&
               mayBeEqual(cos.getShape().drop_back(), input.getShape().slice(3 - cos.getRank(), cos.getRank() - 1)) &&
               2 * cos.getShape().back() <= input.getDimSize(2) / heads;
   if (!fits)
-    return reject<RotaryOp>(location, "turns ", input, " with ", heads, " heads by cosines ", cos, " and sines ", sin,
-                            ", expected [tokens, pairs] or [batch, tokens, pairs] of at most half the head's width");
+    return reject("turns ", input, " with ", heads, " heads by cosines ", cos, " and sines ", sin,
+                  ", expected [tokens, pairs] or [batch, tokens, pairs] of at most half the head's width");
   if (!isa<FloatType>(input.getElementType()))
-    return reject<RotaryOp>(location, "has input ", input, ", expected floats (dg.cast makes them)");
-  inferred.push_back(input);
-  return success();
+    return reject("has input ", input, ", expected floats (dg.cast makes them)");
+  return input;
 }
 
 SmallVector<Value> RotaryOp::decompose(OpBuilder &builder) {
@@ -237,7 +223,7 @@ SmallVector<Value> RotaryOp::decompose(OpBuilder &builder) {
           width = input.getDimSize(2) / heads, pairs = angles.getShape().back();
   Value x = buildReshape(builder, loc, getInput(), {batch, tokens, heads, width});
   auto slice = [&](Value value, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes) -> Value {
-    return builder.create<SliceOp>(loc, value, starts, sizes, DenseI64ArrayAttr(), PlaceAttr());
+    return create<SliceOp>(builder, loc, value, starts, sizes, DenseI64ArrayAttr());
   };
   Value turned = 2 * pairs == width ? x : slice(x, {0, 0, 0, 0}, {batch, tokens, heads, 2 * pairs});
   // Both members of each pair, as [batch, tokens, heads, pairs, 1] or [batch, tokens, heads, pairs].
@@ -252,20 +238,19 @@ SmallVector<Value> RotaryOp::decompose(OpBuilder &builder) {
   }
   Value a = slice(turned, SmallVector<int64_t>(member.size(), 0), member), b = slice(turned, second, member);
   Value cos = buildReshape(builder, loc, getCos(), angle), sin = buildReshape(builder, loc, getSin(), angle);
-  auto times = [&](Value lhs, Value rhs) -> Value { return builder.create<MulOp>(loc, lhs, rhs, PlaceAttr()); };
-  Value first = builder.create<SubOp>(loc, times(a, cos), times(b, sin), PlaceAttr());
-  Value other = builder.create<AddOp>(loc, times(b, cos), times(a, sin), PlaceAttr());
-  Value result = builder.create<ConcatOp>(loc, ValueRange{first, other}, member.size() - 1, PlaceAttr());
+  auto times = [&](Value lhs, Value rhs) -> Value { return create<MulOp>(builder, loc, lhs, rhs); };
+  Value first = create<SubOp>(builder, loc, times(a, cos), times(b, sin));
+  Value other = create<AddOp>(builder, loc, times(b, cos), times(a, sin));
+  Value result = create<ConcatOp>(builder, loc, ValueRange{first, other}, member.size() - 1);
   result = buildReshape(builder, loc, result, {batch, tokens, heads, 2 * pairs});
   if (2 * pairs < width) {
     Value rest = slice(x, {0, 0, 0, 2 * pairs}, {batch, tokens, heads, width - 2 * pairs});
-    result = builder.create<ConcatOp>(loc, ValueRange{result, rest}, 3, PlaceAttr());
+    result = create<ConcatOp>(builder, loc, ValueRange{result, rest}, 3);
   }
   return {buildReshape(builder, loc, result, input.getShape())};
 }
 
-LogicalResult RotaryOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                 const RunScalars &) {
+LogicalResult RotaryOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   int64_t tokens = operands[0].shape[1], heads = getHeads(), width = operands[0].shape[2] / heads,
           pairs = operands[1].shape.back(), numAngles = operands[1].numElements();
   results[0].data = operands[0].data;
@@ -282,16 +267,8 @@ LogicalResult RotaryOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<
   return success();
 }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addAttentionOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/product/AttentionOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/product/AttentionOps.cpp.inc"
+#define DG_OPS "ir/ops/product/AttentionOps.cpp.inc"
+#define DG_ADD_OPS addAttentionOps
+#include "ir/ops/Family.inc"

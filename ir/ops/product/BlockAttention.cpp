@@ -16,25 +16,23 @@ using namespace mlir;
 
 namespace dg::ir {
 
-using Gradients = FailureOr<SmallVector<Value>>;
-
 /// Query, key and value, and what their heads are; rejects what does not fit.
-template <typename Op> static LogicalResult checkHeads(std::optional<Location> location, typename Op::Adaptor op) {
+template <typename Adaptor> static LogicalResult checkHeads(const Rejection &reject, Adaptor op) {
   auto query = tensorOf(op.getQuery()), key = tensorOf(op.getKey()), value = tensorOf(op.getValue());
   bool fits = query.getRank() == 3 && mayBeEqual(key.getShape(), value.getShape()) && key.getRank() == 3 &&
               mayBeEqual(query.getDimSize(0), key.getDimSize(0)) &&
               mayBeEqual(query.getDimSize(2), key.getDimSize(2)) && query.getElementType() == key.getElementType() &&
               query.getElementType() == value.getElementType();
   if (!fits)
-    return reject<Op>(location, "has query ", query, ", key ", key, " and value ", value,
-                      ", expected [batch, tokens, width] with equal batch and width, key and value alike");
+    return reject("has query ", query, ", key ", key, " and value ", value,
+                  ", expected [batch, tokens, width] with equal batch and width, key and value alike");
   int64_t width = op.getHeadWidth();
   if (width < 1 || (!query.isDynamicDim(2) && query.getDimSize(2) % width != 0))
-    return reject<Op>(location, "cuts a width of ", query.getDimSize(2), " into heads of ", width,
-                      ", expected a number that divides the width");
+    return reject("cuts a width of ", query.getDimSize(2), " into heads of ", width,
+                  ", expected a number that divides the width");
   if (op.getCausal() && !mayBeEqual(query.getDimSize(1), key.getDimSize(1)))
-    return reject<Op>(location, "is causal with ", query.getDimSize(1), " tokens of query and ", key.getDimSize(1),
-                      " of key, expected equally many");
+    return reject("is causal with ", query.getDimSize(1), " tokens of query and ", key.getDimSize(1),
+                  " of key, expected equally many");
   return success();
 }
 
@@ -104,15 +102,11 @@ static double dot(const double *a, const double *b, int64_t size) {
 
 //===- BlockAttentionOp ------------------------------------------------------------------------------------------===//
 
-LogicalResult BlockAttentionOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                 SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 2, inferred))
-    return success();
-  if (failed(checkHeads<BlockAttentionOp>(location, op)))
+FailureOr<SmallVector<Type>> BlockAttentionOp::inferTypes(Adaptor op, const Rejection &reject) {
+  if (failed(checkHeads(reject, op)))
     return failure();
   auto query = tensorOf(op.getQuery());
-  inferred.append({query, rowsOf(query, op.getHeadWidth())});
-  return success();
+  return SmallVector<Type>{query, rowsOf(query, op.getHeadWidth())};
 }
 
 Gradients BlockAttentionOp::buildGradients(OpBuilder &builder, ValueRange grads) {
@@ -122,25 +116,24 @@ Gradients BlockAttentionOp::buildGradients(OpBuilder &builder, ValueRange grads)
   auto widened = [&](Value value) -> Value {
     return tensorOf(value).getElementType() == sumType
                ? value
-               : builder.create<CastOp>(loc, value, TypeAttr::get(sumType), PlaceAttr()).getResult();
+               : create<CastOp>(builder, loc, value, TypeAttr::get(sumType)).getResult();
   };
-  Value products = builder.create<MulOp>(loc, widened(grad), widened(getResult()), PlaceAttr());
+  Value products = create<MulOp>(builder, loc, widened(grad), widened(getResult()));
   SmallVector<int64_t> perHead(tensorOf(getLogsumexp()).getShape());
   perHead.push_back(getHeadWidth());
-  Value sums = builder.create<ReduceSumOp>(loc, buildReshape(builder, loc, products, perHead), ArrayRef<int64_t>{3},
-                                           /*keep=*/false, PlaceAttr());
+  Value sums = create<ReduceSumOp>(builder, loc, buildReshape(builder, loc, products, perHead), ArrayRef<int64_t>{3},
+                                   /*keep=*/false);
   if (grads[1])
-    sums = builder.create<SubOp>(loc, sums, grads[1], PlaceAttr());
-  auto op = builder.create<BlockAttentionGradOp>(loc, grad, getQuery(), getKey(), getValue(), getLogsumexp(), sums,
-                                                 getHeadWidth(), getScale(), getCausal(), PlaceAttr());
+    sums = create<SubOp>(builder, loc, sums, grads[1]);
+  auto op = create<BlockAttentionGradOp>(builder, loc, grad, getQuery(), getKey(), getValue(), getLogsumexp(), sums,
+                                         getHeadWidth(), getScale(), getCausal());
   return SmallVector<Value>(op->getResults());
 }
 
 ShardingRule BlockAttentionOp::getShardingRule() { return headRule(*this, {}, {1}); }
 OpCost BlockAttentionOp::getCost() { return attentionCost(*this, 2); }
 
-LogicalResult BlockAttentionOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                         const RunScalars &) {
+LogicalResult BlockAttentionOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   HeadWalk<BlockAttentionOp> walk(*this, operands[0].shape, operands[1].shape);
   double scale = getScale().convertToDouble();
   std::vector<double> scores(walk.seen);
@@ -165,11 +158,8 @@ LogicalResult BlockAttentionOp::evaluate(ArrayRef<HostTensor> operands, MutableA
 
 //===- BlockAttentionGradOp --------------------------------------------------------------------------------------===//
 
-LogicalResult BlockAttentionGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                     SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 3, inferred))
-    return success();
-  if (failed(checkHeads<BlockAttentionGradOp>(location, op)))
+FailureOr<SmallVector<Type>> BlockAttentionGradOp::inferTypes(Adaptor op, const Rejection &reject) {
+  if (failed(checkHeads(reject, op)))
     return failure();
   auto query = tensorOf(op.getQuery()), key = tensorOf(op.getKey()), grad = tensorOf(op.getGrad());
   auto rows = rowsOf(query, op.getHeadWidth());
@@ -177,19 +167,16 @@ LogicalResult BlockAttentionGradOp::inferReturnTypes(MLIRContext *context, std::
     return mayBeEqual(found.getShape(), expected.getShape()) && found.getElementType() == expected.getElementType();
   };
   if (!fits(grad, query) || !fits(tensorOf(op.getLogsumexp()), rows) || !fits(tensorOf(op.getRowSums()), rows))
-    return reject<BlockAttentionGradOp>(location, "has gradient ", grad, ", logsumexp ", op.getLogsumexp().getType(),
-                                        " and row sums ", op.getRowSums().getType(), ", expected ", query,
-                                        " and twice ", rows);
-  inferred.append({query, key, key});
-  return success();
+    return reject("has gradient ", grad, ", logsumexp ", op.getLogsumexp().getType(), " and row sums ",
+                  op.getRowSums().getType(), ", expected ", query, " and twice ", rows);
+  return SmallVector<Type>{query, key, key};
 }
 
 ShardingRule BlockAttentionGradOp::getShardingRule() { return headRule(*this, {4, 5}, {}); }
 OpCost BlockAttentionGradOp::getCost() { return attentionCost(*this, 5); }
 
 /// With p the weights, e^(score - logsumexp): dv = pᵀ dy, ds = scale · p · (dy vᵀ - row sums), dq = ds k, dk = dsᵀ q.
-LogicalResult BlockAttentionGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                             const RunScalars &) {
+LogicalResult BlockAttentionGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   HeadWalk<BlockAttentionGradOp> walk(*this, operands[1].shape, operands[2].shape);
   double scale = getScale().convertToDouble();
   walk.forEachRow([&](int64_t b, int64_t head, int64_t token) {

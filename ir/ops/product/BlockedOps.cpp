@@ -75,8 +75,7 @@ OpCost BlockedConvOp::getCost() {
   return {2 * taps * double(getSumsType().getNumElements()), operandAndResultBytes(getOperation())};
 }
 
-LogicalResult BlockedConvOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                      const RunScalars &scalars) {
+LogicalResult BlockedConvOp::evaluate(HostOperands operands, HostResults results, const RunScalars &scalars) {
   const HostTensor &input = operands[0], &weight = operands[1];
   int64_t perBlock = isPlain() ? 1 : blockSize, blocks = input.shape[1], height = input.shape[2],
           width = input.shape[3];
@@ -114,5 +113,6 @@ LogicalResult BlockedConvOp::evaluate(ArrayRef<HostTensor> operands, MutableArra
 
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/product/BlockedOps.cpp.inc"
+#define DG_OPS "ir/ops/product/BlockedOps.cpp.inc"
+#define DG_ADD_OPS addBlockedOps
+#include "ir/ops/Family.inc"

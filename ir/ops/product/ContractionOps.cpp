@@ -12,8 +12,6 @@ using namespace mlir;
 
 namespace dg::ir {
 
-using Gradients = FailureOr<SmallVector<Value>>;
-
 //===- MatmulOp --------------------------------------------------------------------------------------------------===//
 
 namespace {
@@ -48,33 +46,27 @@ Type MatmulOp::getFactorType() {
   return factorType(tensorOf(getLhs()).getElementType(), tensorOf(getRhs()).getElementType());
 }
 
-LogicalResult MatmulOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                         SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> MatmulOp::inferType(Adaptor op, const Rejection &reject) {
   auto lhs = tensorOf(op.getLhs()), rhs = tensorOf(op.getRhs());
   Type element = factorType(lhs.getElementType(), rhs.getElementType());
   if (lhs.getRank() < 1 || rhs.getRank() < 1 || !element || isBool(element))
-    return reject<MatmulOp>(
-        location, "has operands ", lhs, " and ", rhs,
-        ", expected two tensors of rank 1 or more and of the same element type, floats or integers");
+    return reject("has operands ", lhs, " and ", rhs,
+                  ", expected two tensors of rank 1 or more and of the same element type, floats or integers");
   if (op.getTo() && (!isHalf(element) || !op.getTo()->isF32()))
-    return reject<MatmulOp>(location, "multiplies elements of type ", element, " to ", *op.getTo(),
-                            ", expected f16 or bf16 to f32");
+    return reject("multiplies elements of type ", element, " to ", *op.getTo(), ", expected f16 or bf16 to f32");
   Matrices left(lhs, op.getTransposeLhs(), true), right(rhs, op.getTransposeRhs(), false);
   if (!mayBeEqual(left.columns, right.rows))
-    return reject<MatmulOp>(location, "contracts ", left.columns, " of lhs ", lhs, " with ", right.rows, " of rhs ",
-                            rhs, ", expected equal sizes");
+    return reject("contracts ", left.columns, " of lhs ", lhs, " with ", right.rows, " of rhs ", rhs,
+                  ", expected equal sizes");
   auto shape = broadcastShapes(left.batch, right.batch);
   if (!shape)
-    return reject<MatmulOp>(location, "has operands ", lhs, " and ", rhs,
-                            ", expected equal sizes, or 1, in front of the last two dimensions");
+    return reject("has operands ", lhs, " and ", rhs,
+                  ", expected equal sizes, or 1, in front of the last two dimensions");
   if (!left.isVector)
     shape->push_back(left.rows);
   if (!right.isVector)
     shape->push_back(right.columns);
-  inferred.push_back(RankedTensorType::get(*shape, op.getTo().value_or(element)));
-  return success();
+  return RankedTensorType::get(*shape, op.getTo().value_or(element));
 }
 
 bool MatmulOp::isPrimitive() {
@@ -105,14 +97,12 @@ SmallVector<Value> MatmulOp::decompose(OpBuilder &builder) {
   } else {
     SmallVector<int64_t> batch = *broadcastShapes(left.batch, right.batch);
     auto repeat = [&](Value value, SmallVector<int64_t> shape) -> Value {
-      return tensorOf(value).getShape() == ArrayRef(shape)
-                 ? value
-                 : builder.create<ExpandOp>(getLoc(), value, shape, PlaceAttr());
+      return tensorOf(value).getShape() == ArrayRef(shape) ? value : create<ExpandOp>(builder, getLoc(), value, shape);
     };
     lhs = repeat(lhs, shapeOf(batch, left, turnsLeft));
     rhs = repeat(rhs, shapeOf(batch, right, turnsRight));
   }
-  Value product = builder.create<MatmulOp>(getLoc(), lhs, rhs, turnsLeft, turnsRight, getToAttr(), PlaceAttr());
+  Value product = create<MatmulOp>(builder, getLoc(), lhs, rhs, turnsLeft, turnsRight, getToAttr());
   return {buildReshape(builder, getLoc(), product, tensorOf(getResult()).getShape())};
 }
 
@@ -124,7 +114,7 @@ Gradients MatmulOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   if (tensorOf(getLhs()).getElementType() != tensorOf(getRhs()).getElementType() || getTo())
     return emitOpError("has a cast as part of it, which --dg-fuse-casts puts there after gradients are taken");
   auto product = [&](Value lhs, Value rhs, bool transposeLhs, bool transposeRhs) -> Value {
-    return builder.create<MatmulOp>(getLoc(), lhs, rhs, transposeLhs, transposeRhs, PlaceAttr());
+    return create<MatmulOp>(builder, getLoc(), lhs, rhs, transposeLhs, transposeRhs);
   };
   bool ta = getTransposeLhs(), tb = getTransposeRhs();
   Value lhs = ta ? product(getRhs(), grads[0], tb, true) : product(grads[0], getRhs(), false, !tb);
@@ -161,8 +151,7 @@ OpCost MatmulOp::getCost() {
   return {2 * double(left.columns) * double(tensorOf(getResult()).getNumElements()), operandAndResultBytes(*this)};
 }
 
-LogicalResult MatmulOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                 const RunScalars &) {
+LogicalResult MatmulOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   Matrices left(tensorOf(getLhs()), getTransposeLhs(), true), right(tensorOf(getRhs()), getTransposeRhs(), false);
   int64_t m = left.rows, k = left.columns, n = right.columns;
   bool turnsLeft = getTransposeLhs() && !left.isVector, turnsRight = getTransposeRhs() && !right.isVector;
@@ -187,30 +176,26 @@ LogicalResult MatmulOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<
 
 //===- LinearOp --------------------------------------------------------------------------------------------------===//
 
-LogicalResult LinearOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                         SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> LinearOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput()), weight = tensorOf(op.getWeight());
   if (input.getRank() < 2 || weight.getRank() != 2 || input.getElementType() != weight.getElementType())
-    return reject<LinearOp>(location, "has input ", input, " and weight ", weight,
-                            ", expected an input of rank 2 or more and a weight [out, in] of the same element type");
+    return reject("has input ", input, " and weight ", weight,
+                  ", expected an input of rank 2 or more and a weight [out, in] of the same element type");
   if (isBool(input.getElementType()))
-    return reject<LinearOp>(location, "has input ", input, ", expected floats or integers (dg.cast makes them)");
+    return reject("has input ", input, ", expected floats or integers (dg.cast makes them)");
   if (!mayBeEqual(input.getShape().back(), weight.getDimSize(1)))
-    return reject<LinearOp>(location, "contracts ", input.getShape().back(), " of input ", input, " with ",
-                            weight.getDimSize(1), " of weight ", weight, ", expected equal sizes");
+    return reject("contracts ", input.getShape().back(), " of input ", input, " with ", weight.getDimSize(1),
+                  " of weight ", weight, ", expected equal sizes");
   if (op.getBias()) {
     auto bias = tensorOf(op.getBias());
     if (bias.getRank() != 1 || !mayBeEqual(bias.getDimSize(0), weight.getDimSize(0)) ||
         bias.getElementType() != weight.getElementType())
-      return reject<LinearOp>(location, "has bias ", bias, ", expected one of ", weight.getDimSize(0),
-                              " elements, the first size of weight ", weight);
+      return reject("has bias ", bias, ", expected one of ", weight.getDimSize(0),
+                    " elements, the first size of weight ", weight);
   }
   SmallVector<int64_t> shape(input.getShape());
   shape.back() = weight.getDimSize(0);
-  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, input.getElementType());
 }
 
 SmallVector<Value> LinearOp::decompose(OpBuilder &builder) {
@@ -219,15 +204,14 @@ SmallVector<Value> LinearOp::decompose(OpBuilder &builder) {
   for (int64_t size : input.getShape().drop_back())
     numRows *= size;
   Value rows = buildReshape(builder, getLoc(), getInput(), {numRows, input.getShape().back()});
-  Value result = builder.create<MatmulOp>(getLoc(), rows, getWeight(), /*transpose_lhs=*/false,
-                                          /*transpose_rhs=*/true, PlaceAttr());
+  Value result = create<MatmulOp>(builder, getLoc(), rows, getWeight(), /*transpose_lhs=*/false,
+                                  /*transpose_rhs=*/true);
   if (getBias())
-    result = builder.create<AddOp>(getLoc(), result, getBias(), PlaceAttr());
+    result = create<AddOp>(builder, getLoc(), result, getBias());
   return {buildReshape(builder, getLoc(), result, tensorOf(getResult()).getShape())};
 }
 
-LogicalResult LinearOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                 const RunScalars &) {
+LogicalResult LinearOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   int64_t in = rowSize(operands[0]), out = rowSize(results[0]);
   for (int64_t row = 0; row < numRows(results[0]); ++row)
     for (int64_t column = 0; column < out; ++column) {
@@ -239,16 +223,8 @@ LogicalResult LinearOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<
   return success();
 }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addContractionOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/product/ContractionOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/product/ContractionOps.cpp.inc"
+#define DG_OPS "ir/ops/product/ContractionOps.cpp.inc"
+#define DG_ADD_OPS addContractionOps
+#include "ir/ops/Family.inc"

@@ -16,17 +16,17 @@ using namespace mlir;
 
 namespace dg::ir {
 
-using Gradients = FailureOr<SmallVector<Value>>;
-
 //===- Convolutions of any windows -------------------------------------------------------------------------------===//
+
+/// 1 where they are left out.
+template <typename Op> static SmallVector<int64_t> stridesOf(Op op, ArrayRef<int64_t> kernel) {
+  return op.getStrides().empty() ? SmallVector<int64_t>(kernel.size(), 1) : SmallVector<int64_t>(op.getStrides());
+}
 
 /// What the three forms of a convolution share. `size` and `kernel` are the sizes of places and taps, without batch and
 /// channels.
 template <typename Op> static Windows windowsOf(Op op, ArrayRef<int64_t> kernel) {
-  SmallVector<int64_t> strides(op.getStrides());
-  if (strides.empty())
-    strides.assign(kernel.size(), 1);
-  return Windows(kernel, strides, op.getPadding(), op.getDilation());
+  return Windows(kernel, stridesOf(op, kernel), op.getPadding(), op.getDilation());
 }
 static Windows windowsOf(ConvOp op) { return windowsOf(op, tensorOf(op.getWeight()).getShape().drop_front(2)); }
 static Windows windowsOf(ConvInputGradOp op) {
@@ -45,8 +45,8 @@ static std::optional<int64_t> channelsOf(int64_t perGroup, int64_t groups, int64
 }
 
 /// Checks [n, c, …], [o, c / groups, …] and the window, and gives the type [n, o, …].
-template <typename Op, typename Adaptor>
-static FailureOr<RankedTensorType> inferConv(std::optional<Location> location, Adaptor op, RankedTensorType input,
+template <typename Adaptor>
+static FailureOr<RankedTensorType> inferConv(const Rejection &reject, Adaptor op, RankedTensorType input,
                                              RankedTensorType weight) {
   int64_t groups = op.getGroups();
   bool isGood = input.getRank() >= 3 && input.getRank() <= 5 && weight.getRank() == input.getRank() &&
@@ -54,37 +54,42 @@ static FailureOr<RankedTensorType> inferConv(std::optional<Location> location, A
   std::optional<int64_t> channels =
       isGood ? channelsOf(weight.getDimSize(1), groups, weight.getDimSize(0)) : std::nullopt;
   if (!channels || !mayBeEqual(input.getDimSize(1), *channels))
-    return reject<Op>(
-        location, "has input ", input, ", weight ", weight, " and ", groups,
-        " groups, expected [n, c, …] with one to three dimensions of places and [o, c / groups, …] of one "
-        "element type, floats or integers, with groups that divide o");
+    return reject("has input ", input, ", weight ", weight, " and ", groups,
+                  " groups, expected [n, c, …] with one to three dimensions of places and [o, c / groups, …] of one "
+                  "element type, floats or integers, with groups that divide o");
   ArrayRef<int64_t> kernel = weight.getShape().drop_front(2);
-  SmallVector<int64_t> strides(op.getStrides());
-  if (strides.empty())
-    strides.assign(kernel.size(), 1);
-  std::string error = findWindowError(kernel, strides, op.getPadding(), op.getDilation());
+  std::string error = findWindowError(kernel, stridesOf(op, kernel), op.getPadding(), op.getDilation());
   if (!error.empty())
-    return reject<Op>(location, error);
+    return reject(error);
   Windows windows = windowsOf(op, kernel);
   SmallVector<int64_t> shape{input.getDimSize(0), weight.getDimSize(0)};
   for (size_t dim = 0; dim < windows.rank(); ++dim) {
     shape.push_back(windows.outputSize(dim, input.getDimSize(2 + dim)));
     if (shape.back() == 0)
-      return reject<Op>(location, "has a kernel over ", windows.extent(dim), " of the padded ",
-                        input.getDimSize(2 + dim) + windows.before[dim] + windows.after[dim], " elements of input ",
-                        input, ", expected a kernel that fits");
+      return reject("has a kernel over ", windows.extent(dim), " of the padded ",
+                    input.getDimSize(2 + dim) + windows.before[dim] + windows.after[dim], " elements of input ", input,
+                    ", expected a kernel that fits");
   }
   return RankedTensorType::get(shape, input.getElementType());
 }
 
-template <typename Op>
-static LogicalResult checkBias(std::optional<Location> location, Value bias, int64_t outputs, RankedTensorType input) {
+/// What a gradient checks: that it has the shape of what it is the gradient of.
+template <typename Adaptor>
+static LogicalResult checkGradient(const Rejection &reject, Adaptor op, RankedTensorType grad, RankedTensorType input,
+                                   RankedTensorType weight) {
+  auto expected = inferConv(reject, op, input, weight);
+  if (failed(expected) || mayBeEqual(expected->getShape(), grad.getShape()))
+    return expected;
+  return reject("has gradient ", grad, ", expected ", *expected, " for the input ", input);
+}
+
+static LogicalResult checkBias(const Rejection &reject, Value bias, int64_t outputs, RankedTensorType input) {
   if (!bias)
     return success();
   if (tensorOf(bias).getRank() != 1 || !mayBeEqual(tensorOf(bias).getDimSize(0), outputs))
-    return reject<Op>(location, "has bias ", bias.getType(), ", expected one of ", outputs, " elements");
+    return reject("has bias ", bias.getType(), ", expected one of ", outputs, " elements");
   if (tensorOf(bias).getElementType() != input.getElementType())
-    return reject<Op>(location, "has bias ", bias.getType(), " and input ", input, ", expected one element type");
+    return reject("has bias ", bias.getType(), " and input ", input, ", expected one element type");
   return success();
 }
 
@@ -92,7 +97,7 @@ static LogicalResult checkBias(std::optional<Location> location, Value bias, int
 static Value addBias(OpBuilder &builder, Location loc, Value result, Value bias) {
   SmallVector<int64_t> shape(tensorOf(result).getRank() - 1, 1);
   shape[0] = tensorOf(bias).getDimSize(0);
-  return builder.create<AddOp>(loc, result, buildReshape(builder, loc, bias, shape), PlaceAttr());
+  return create<AddOp>(builder, loc, result, buildReshape(builder, loc, bias, shape));
 }
 
 /// True where conv2d and its gradients can do it, with a dimension of 1 in front of a single one.
@@ -143,61 +148,58 @@ static ShardingRule groupedRule(Operation *op, int64_t groups, ArrayRef<StringRe
 template <typename Visit>
 static void forEachConvTap(const Windows &windows, int64_t groups, ArrayRef<int64_t> input, ArrayRef<int64_t> weight,
                            ArrayRef<int64_t> output, Visit visit) {
-  auto places = [](ArrayRef<int64_t> shape) {
-    int64_t count = 1;
-    for (int64_t size : shape.drop_front(2))
-      count *= size;
-    return count;
-  };
-  int64_t channels = weight[1], outputs = weight[0] / groups;
+  int64_t channels = weight[1], outputs = weight[0] / groups,
+          inputPlaces = ShapedType::getNumElements(input.drop_front(2)),
+          places = ShapedType::getNumElements(output.drop_front(2));
   for (int64_t n = 0; n < output[0]; ++n)
     for (int64_t o = 0; o < output[1]; ++o)
       for (int64_t c = 0; c < channels; ++c)
         forEachTap(windows, input.drop_front(2), output.drop_front(2), [&](int64_t out, int64_t in, int64_t tap) {
-          visit((n * input[1] + o / outputs * channels + c) * places(input) + in,
-                (o * channels + c) * windows.numTaps() + tap, (n * output[1] + o) * places(output) + out);
+          visit((n * input[1] + o / outputs * channels + c) * inputPlaces + in,
+                (o * channels + c) * windows.numTaps() + tap, (n * output[1] + o) * places + out);
         });
+}
+
+static void evaluateBias(const HostTensor &bias, HostTensor &output) {
+  size_t images = size_t(output.shape[0] * output.shape[1]), places = images ? output.data.size() / images : 1;
+  for (size_t i = 0; i < output.data.size(); ++i)
+    output.data[i] += bias.data[i / places % bias.data.size()];
 }
 
 //===- ConvOp ----------------------------------------------------------------------------------------------------===//
 
-LogicalResult ConvOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                       SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
-  auto type = inferConv<ConvOp>(location, op, tensorOf(op.getInput()), tensorOf(op.getWeight()));
-  if (failed(type) || failed(checkBias<ConvOp>(location, op.getBias(), type->getDimSize(1), tensorOf(op.getInput()))))
+FailureOr<Type> ConvOp::inferType(Adaptor op, const Rejection &reject) {
+  auto type = inferConv(reject, op, tensorOf(op.getInput()), tensorOf(op.getWeight()));
+  if (failed(type) || failed(checkBias(reject, op.getBias(), type->getDimSize(1), tensorOf(op.getInput()))))
     return failure();
-  inferred.push_back(*type);
-  return success();
+  return *type;
 }
 
 Gradients ConvOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   ArrayRef<int64_t> input = tensorOf(getInput()).getShape(), weight = tensorOf(getWeight()).getShape();
-  SmallVector<Value> result{
-      builder.create<ConvInputGradOp>(getLoc(), grads[0], getWeight(), input.drop_front(2), getStrides(), getPadding(),
-                                      getDilation(), getGroups(), PlaceAttr()),
-      builder.create<ConvWeightGradOp>(getLoc(), grads[0], getInput(), weight.drop_front(2), getStrides(), getPadding(),
-                                       getDilation(), getGroups(), PlaceAttr())};
+  SmallVector<Value> result{create<ConvInputGradOp>(builder, getLoc(), grads[0], getWeight(), input.drop_front(2),
+                                                    getStrides(), getPadding(), getDilation(), getGroups()),
+                            create<ConvWeightGradOp>(builder, getLoc(), grads[0], getInput(), weight.drop_front(2),
+                                                     getStrides(), getPadding(), getDilation(), getGroups())};
   SmallVector<int64_t> allButChannels{0};
   llvm::append_range(allButChannels, llvm::seq<int64_t>(2, int64_t(input.size())));
   if (getBias())
-    result.push_back(builder.create<ReduceSumOp>(getLoc(), grads[0], allButChannels, /*keep=*/false, PlaceAttr()));
+    result.push_back(create<ReduceSumOp>(builder, getLoc(), grads[0], allButChannels, /*keep=*/false));
   return result;
 }
 
 SmallVector<Value> ConvOp::decompose(OpBuilder &builder) {
   if (getBias()) {
-    Value product = builder.create<ConvOp>(getLoc(), getInput(), getWeight(), Value(), getStrides(), getPadding(),
-                                           getDilation(), getGroups(), PlaceAttr());
+    Value product = create<ConvOp>(builder, getLoc(), getInput(), getWeight(), Value(), getStrides(), getPadding(),
+                                   getDilation(), getGroups());
     return {addBias(builder, getLoc(), product, getBias())};
   }
   if (!isConv2d(*this))
     return {};
   Windows windows = windowsOf(*this);
-  Value result = builder.create<Conv2dOp>(
-      getLoc(), asImages(builder, getLoc(), getInput()), asImages(builder, getLoc(), getWeight()), Value(),
-      asImageSizes(windows.strides, 1), asImageSizes(windows.before, 0), PlaceAttr());
+  Value result = create<Conv2dOp>(builder, getLoc(), asImages(builder, getLoc(), getInput()),
+                                  asImages(builder, getLoc(), getWeight()), Value(), asImageSizes(windows.strides, 1),
+                                  asImageSizes(windows.before, 0));
   return {buildReshape(builder, getLoc(), result, tensorOf(getResult()).getShape())};
 }
 
@@ -212,59 +214,49 @@ void ConvOp::localize(TypeRange) {
 }
 OpCost ConvOp::getCost() { return tapCost(*this, tensorOf(getResult()), tensorOf(getWeight())); }
 
-LogicalResult ConvOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+LogicalResult ConvOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   HostTensor &output = results[0];
   forEachConvTap(windowsOf(*this), getGroups(), operands[0].shape, operands[1].shape, output.shape,
                  [&](int64_t x, int64_t w, int64_t y) { output.data[y] += operands[0].data[x] * operands[1].data[w]; });
-  size_t images = size_t(output.shape[0] * output.shape[1]), places = images ? output.data.size() / images : 1;
   if (operands.size() > 2)
-    for (size_t i = 0; i < output.data.size(); ++i)
-      output.data[i] += operands[2].data[i / places % operands[2].data.size()];
+    evaluateBias(operands[2], output);
   return success();
 }
 
 //===- ConvInputGradOp -------------------------------------------------------------------------------------------===//
 
-LogicalResult ConvInputGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> ConvInputGradOp::inferType(Adaptor op, const Rejection &reject) {
   auto grad = tensorOf(op.getGrad()), weight = tensorOf(op.getWeight());
   std::optional<int64_t> channels;
   if (weight.getRank() >= 3)
     channels = channelsOf(weight.getDimSize(1), int64_t(op.getGroups()), weight.getDimSize(0));
   if (grad.getRank() != weight.getRank() || int64_t(op.getInputSize().size()) != grad.getRank() - 2 || !channels)
-    return reject<ConvInputGradOp>(location, "has gradient ", grad, ", weight ", weight, " and input_size ",
-                                   op.getInputSizeAttr(),
-                                   ", expected as many sizes as there are dimensions of places, and groups that divide "
-                                   "the weight's outputs");
+    return reject("has gradient ", grad, ", weight ", weight, " and input_size ", op.getInputSizeAttr(),
+                  ", expected as many sizes as there are dimensions of places, and groups that divide "
+                  "the weight's outputs");
   SmallVector<int64_t> shape{grad.getDimSize(0), *channels};
   llvm::append_range(shape, op.getInputSize());
   auto input = RankedTensorType::get(shape, grad.getElementType());
-  auto expected = inferConv<ConvInputGradOp>(location, op, input, weight);
-  if (failed(expected))
+  if (failed(checkGradient(reject, op, grad, input, weight)))
     return failure();
-  if (!mayBeEqual(expected->getShape(), grad.getShape()))
-    return reject<ConvInputGradOp>(location, "has gradient ", grad, ", expected ", *expected, " for the input ", input);
-  inferred.push_back(input);
-  return success();
+  return input;
 }
 
 Gradients ConvInputGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   ArrayRef<int64_t> kernel = tensorOf(getWeight()).getShape().drop_front(2);
-  return SmallVector<Value>{builder.create<ConvOp>(getLoc(), grads[0], getWeight(), Value(), getStrides(), getPadding(),
-                                                   getDilation(), getGroups(), PlaceAttr()),
-                            builder.create<ConvWeightGradOp>(getLoc(), getGrad(), grads[0], kernel, getStrides(),
-                                                             getPadding(), getDilation(), getGroups(), PlaceAttr())};
+  return SmallVector<Value>{create<ConvOp>(builder, getLoc(), grads[0], getWeight(), Value(), getStrides(),
+                                           getPadding(), getDilation(), getGroups()),
+                            create<ConvWeightGradOp>(builder, getLoc(), getGrad(), grads[0], kernel, getStrides(),
+                                                     getPadding(), getDilation(), getGroups())};
 }
 
 SmallVector<Value> ConvInputGradOp::decompose(OpBuilder &builder) {
   if (!isConv2d(*this))
     return {};
   Windows windows = windowsOf(*this);
-  Value result = builder.create<Conv2dInputGradOp>(
-      getLoc(), asImages(builder, getLoc(), getGrad()), asImages(builder, getLoc(), getWeight()),
-      asImageSizes(getInputSize(), 1), asImageSizes(windows.strides, 1), asImageSizes(windows.before, 0), PlaceAttr());
+  Value result = create<Conv2dInputGradOp>(builder, getLoc(), asImages(builder, getLoc(), getGrad()),
+                                           asImages(builder, getLoc(), getWeight()), asImageSizes(getInputSize(), 1),
+                                           asImageSizes(windows.strides, 1), asImageSizes(windows.before, 0));
   return {buildReshape(builder, getLoc(), result, tensorOf(getResult()).getShape())};
 }
 
@@ -274,8 +266,7 @@ void ConvInputGradOp::localize(TypeRange resultTypes) {
 }
 OpCost ConvInputGradOp::getCost() { return tapCost(*this, tensorOf(getGrad()), tensorOf(getWeight())); }
 
-LogicalResult ConvInputGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                        const RunScalars &) {
+LogicalResult ConvInputGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   forEachConvTap(
       windowsOf(*this), getGroups(), results[0].shape, operands[1].shape, operands[0].shape,
       [&](int64_t x, int64_t w, int64_t y) { results[0].data[x] += operands[0].data[y] * operands[1].data[w]; });
@@ -284,46 +275,37 @@ LogicalResult ConvInputGradOp::evaluate(ArrayRef<HostTensor> operands, MutableAr
 
 //===- ConvWeightGradOp ------------------------------------------------------------------------------------------===//
 
-LogicalResult ConvWeightGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                 SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> ConvWeightGradOp::inferType(Adaptor op, const Rejection &reject) {
   auto grad = tensorOf(op.getGrad()), input = tensorOf(op.getInput());
   int64_t groups = op.getGroups();
   if (grad.getRank() != input.getRank() || grad.getRank() < 3 ||
       int64_t(op.getKernelSize().size()) != grad.getRank() - 2 || groups < 1)
-    return reject<ConvWeightGradOp>(location, "has gradient ", grad, ", input ", input, " and kernel_size ",
-                                    op.getKernelSizeAttr(),
-                                    ", expected as many sizes as there are dimensions of places");
+    return reject("has gradient ", grad, ", input ", input, " and kernel_size ", op.getKernelSizeAttr(),
+                  ", expected as many sizes as there are dimensions of places");
   SmallVector<int64_t> shape{grad.getDimSize(1),
                              input.isDynamicDim(1) ? ShapedType::kDynamic : input.getDimSize(1) / groups};
   llvm::append_range(shape, op.getKernelSize());
   auto weight = RankedTensorType::get(shape, grad.getElementType());
-  auto expected = inferConv<ConvWeightGradOp>(location, op, input, weight);
-  if (failed(expected))
+  if (failed(checkGradient(reject, op, grad, input, weight)))
     return failure();
-  if (!mayBeEqual(expected->getShape(), grad.getShape()))
-    return reject<ConvWeightGradOp>(location, "has gradient ", grad, ", expected ", *expected, " for the input ",
-                                    input);
-  inferred.push_back(weight);
-  return success();
+  return weight;
 }
 
 Gradients ConvWeightGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   ArrayRef<int64_t> size = tensorOf(getInput()).getShape().drop_front(2);
-  return SmallVector<Value>{builder.create<ConvOp>(getLoc(), getInput(), grads[0], Value(), getStrides(), getPadding(),
-                                                   getDilation(), getGroups(), PlaceAttr()),
-                            builder.create<ConvInputGradOp>(getLoc(), getGrad(), grads[0], size, getStrides(),
-                                                            getPadding(), getDilation(), getGroups(), PlaceAttr())};
+  return SmallVector<Value>{create<ConvOp>(builder, getLoc(), getInput(), grads[0], Value(), getStrides(), getPadding(),
+                                           getDilation(), getGroups()),
+                            create<ConvInputGradOp>(builder, getLoc(), getGrad(), grads[0], size, getStrides(),
+                                                    getPadding(), getDilation(), getGroups())};
 }
 
 SmallVector<Value> ConvWeightGradOp::decompose(OpBuilder &builder) {
   if (!isConv2d(*this))
     return {};
   Windows windows = windowsOf(*this);
-  Value result = builder.create<Conv2dWeightGradOp>(
-      getLoc(), asImages(builder, getLoc(), getGrad()), asImages(builder, getLoc(), getInput()),
-      asImageSizes(getKernelSize(), 1), asImageSizes(windows.strides, 1), asImageSizes(windows.before, 0), PlaceAttr());
+  Value result = create<Conv2dWeightGradOp>(builder, getLoc(), asImages(builder, getLoc(), getGrad()),
+                                            asImages(builder, getLoc(), getInput()), asImageSizes(getKernelSize(), 1),
+                                            asImageSizes(windows.strides, 1), asImageSizes(windows.before, 0));
   return {buildReshape(builder, getLoc(), result, tensorOf(getResult()).getShape())};
 }
 
@@ -333,8 +315,7 @@ void ConvWeightGradOp::localize(TypeRange resultTypes) {
 }
 OpCost ConvWeightGradOp::getCost() { return tapCost(*this, tensorOf(getGrad()), tensorOf(getResult())); }
 
-LogicalResult ConvWeightGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                         const RunScalars &) {
+LogicalResult ConvWeightGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   forEachConvTap(
       windowsOf(*this), getGroups(), operands[1].shape, results[0].shape, operands[0].shape,
       [&](int64_t x, int64_t w, int64_t y) { results[0].data[w] += operands[0].data[y] * operands[1].data[x]; });
@@ -343,10 +324,7 @@ LogicalResult ConvWeightGradOp::evaluate(ArrayRef<HostTensor> operands, MutableA
 
 //===- ConvTransposeOp -------------------------------------------------------------------------------------------===//
 
-LogicalResult ConvTransposeOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> ConvTransposeOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput()), weight = tensorOf(op.getWeight());
   int64_t groups = op.getGroups();
   bool isGood = input.getRank() >= 3 && input.getRank() <= 5 && weight.getRank() == input.getRank() &&
@@ -355,58 +333,49 @@ LogicalResult ConvTransposeOp::inferReturnTypes(MLIRContext *context, std::optio
   std::optional<int64_t> outputs =
       isGood ? channelsOf(weight.getDimSize(1), groups, weight.getDimSize(0)) : std::nullopt;
   if (!outputs)
-    return reject<ConvTransposeOp>(
-        location, "has input ", input, ", weight ", weight, " and ", groups,
-        " groups, expected [n, c, …] with one to three dimensions of places and "
-        "[c, o / groups, …] of one element type, floats or integers, with groups that divide c");
+    return reject("has input ", input, ", weight ", weight, " and ", groups,
+                  " groups, expected [n, c, …] with one to three dimensions of places and "
+                  "[c, o / groups, …] of one element type, floats or integers, with groups that divide c");
   ArrayRef<int64_t> kernel = weight.getShape().drop_front(2), extra = op.getOutputPadding();
-  SmallVector<int64_t> strides(op.getStrides());
-  if (strides.empty())
-    strides.assign(kernel.size(), 1);
-  std::string error = findWindowError(kernel, strides, op.getPadding(), op.getDilation());
+  std::string error = findWindowError(kernel, stridesOf(op, kernel), op.getPadding(), op.getDilation());
   if (!error.empty())
-    return reject<ConvTransposeOp>(location, error);
+    return reject(error);
   Windows windows = windowsOf(op, kernel);
-  if (failed(checkBias<ConvTransposeOp>(location, op.getBias(), *outputs, input)))
+  if (failed(checkBias(reject, op.getBias(), *outputs, input)))
     return failure();
   SmallVector<int64_t> shape{input.getDimSize(0), *outputs};
   for (size_t dim = 0; dim < windows.rank(); ++dim) {
     int64_t more = extra.empty() ? 0 : extra.size() == windows.rank() ? extra[dim] : -1;
     if (more < 0 || more >= std::max(windows.strides[dim], windows.dilation[dim]))
-      return reject<ConvTransposeOp>(location, "has output_padding ", op.getOutputPaddingAttr(), ", expected ",
-                                     windows.rank(), " sizes of 0 or more, each below its stride or dilation");
+      return reject("has output_padding ", op.getOutputPaddingAttr(), ", expected ", windows.rank(),
+                    " sizes of 0 or more, each below its stride or dilation");
     int64_t size = input.getDimSize(2 + dim);
     if (!ShapedType::isDynamic(size)) {
       int64_t taken = windows.before[dim] + windows.after[dim] - windows.extent(dim) - more;
       size = llvm::MulOverflow(size - 1, windows.strides[dim], size) ? 0 : size - taken;
       if (size < 1)
-        return reject<ConvTransposeOp>(
-            location, "has ", size, " elements left of its result at dimension ", 2 + dim,
-            ", expected at least one, and as many as can be counted: less padding or stride");
+        return reject("has ", size, " elements left of its result at dimension ", 2 + dim,
+                      ", expected at least one, and as many as can be counted: less padding or stride");
     }
     shape.push_back(size);
   }
-  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, input.getElementType());
 }
 
 SmallVector<Value> ConvTransposeOp::decompose(OpBuilder &builder) {
-  Value result =
-      builder.create<ConvInputGradOp>(getLoc(), getInput(), getWeight(), tensorOf(getResult()).getShape().drop_front(2),
-                                      getStrides(), getPadding(), getDilation(), getGroups(), PlaceAttr());
+  Value result = create<ConvInputGradOp>(builder, getLoc(), getInput(), getWeight(),
+                                         tensorOf(getResult()).getShape().drop_front(2), getStrides(), getPadding(),
+                                         getDilation(), getGroups());
   return {getBias() ? addBias(builder, getLoc(), result, getBias()) : result};
 }
 
-LogicalResult ConvTransposeOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                        const RunScalars &) {
+LogicalResult ConvTransposeOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   HostTensor &output = results[0];
   Windows windows = windowsOf(*this, tensorOf(getWeight()).getShape().drop_front(2));
   forEachConvTap(windows, getGroups(), output.shape, operands[1].shape, operands[0].shape,
                  [&](int64_t y, int64_t w, int64_t x) { output.data[y] += operands[0].data[x] * operands[1].data[w]; });
-  size_t images = size_t(output.shape[0] * output.shape[1]), places = images ? output.data.size() / images : 1;
   if (operands.size() > 2)
-    for (size_t i = 0; i < output.data.size(); ++i)
-      output.data[i] += operands[2].data[i / places % operands[2].data.size()];
+    evaluateBias(operands[2], output);
   return success();
 }
 

@@ -14,8 +14,6 @@ using namespace mlir;
 
 namespace dg::ir {
 
-using Gradients = FailureOr<SmallVector<Value>>;
-
 //===- Shapes ----------------------------------------------------------------------------------------------------===//
 
 /// The size of the output along one dimension of an image; `?` where the input's is.
@@ -25,116 +23,100 @@ static int64_t outputSize(int64_t input, int64_t kernel, int64_t stride, int64_t
   return input + 2 * padding < kernel ? 0 : (input + 2 * padding - kernel) / stride + 1;
 }
 
-template <typename Op>
-static LogicalResult checkWindow(std::optional<Location> location, DenseI64ArrayAttr strides,
-                                 DenseI64ArrayAttr padding) {
+static LogicalResult checkWindow(const Rejection &reject, DenseI64ArrayAttr strides, DenseI64ArrayAttr padding) {
   bool isGood = strides.size() == 2 && padding.size() == 2 && strides[0] > 0 && strides[1] > 0 && padding[0] >= 0 &&
                 padding[1] >= 0;
   return isGood ? success()
-                : reject<Op>(location, "has strides ", strides, " and padding ", padding,
-                             ", expected two strides above 0 and two paddings of 0 or more");
+                : reject("has strides ", strides, " and padding ", padding,
+                         ", expected two strides above 0 and two paddings of 0 or more");
 }
 
 /// Two tensors of rank 4 whose dimensions `lhsDim` and `rhsDim` have one size.
-template <typename Op>
-static LogicalResult checkImages(std::optional<Location> location, RankedTensorType lhs, int64_t lhsDim,
-                                 RankedTensorType rhs, int64_t rhsDim, StringRef layouts) {
+static LogicalResult checkImages(const Rejection &reject, RankedTensorType lhs, int64_t lhsDim, RankedTensorType rhs,
+                                 int64_t rhsDim, StringRef layouts) {
   bool isGood = lhs.getRank() == 4 && rhs.getRank() == 4 && lhs.getElementType() == rhs.getElementType() &&
                 !isBool(lhs.getElementType()) && mayBeEqual(lhs.getDimSize(lhsDim), rhs.getDimSize(rhsDim));
   return isGood ? success()
-                : reject<Op>(location, "has operands ", lhs, " and ", rhs, ", expected ", layouts,
-                             " of one element type, floats or integers");
+                : reject("has operands ", lhs, " and ", rhs, ", expected ", layouts,
+                         " of one element type, floats or integers");
 }
 
-LogicalResult Conv2dOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                         SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> Conv2dOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput()), weight = tensorOf(op.getWeight());
-  if (failed(checkImages<Conv2dOp>(location, input, 1, weight, 1, "[n, c, h, w] and [o, c, kh, kw]")) ||
-      failed(checkWindow<Conv2dOp>(location, op.getStridesAttr(), op.getPaddingAttr())))
+  if (failed(checkImages(reject, input, 1, weight, 1, "[n, c, h, w] and [o, c, kh, kw]")) ||
+      failed(checkWindow(reject, op.getStridesAttr(), op.getPaddingAttr())))
     return failure();
   if (op.getBias()) {
     auto bias = tensorOf(op.getBias());
     if (bias.getRank() != 1 || !mayBeEqual(bias.getDimSize(0), weight.getDimSize(0)))
-      return reject<Conv2dOp>(location, "has bias ", bias, ", expected one of ", weight.getDimSize(0),
-                              " elements, the first size of weight ", weight);
+      return reject("has bias ", bias, ", expected one of ", weight.getDimSize(0),
+                    " elements, the first size of weight ", weight);
     if (bias.getElementType() != input.getElementType())
-      return reject<Conv2dOp>(location, "has bias ", bias, " and input ", input, ", expected one element type");
+      return reject("has bias ", bias, " and input ", input, ", expected one element type");
   }
   SmallVector<int64_t> shape{input.getDimSize(0), weight.getDimSize(0)};
   for (int64_t i = 0; i < 2; ++i) {
     shape.push_back(
         outputSize(input.getDimSize(2 + i), weight.getDimSize(2 + i), op.getStrides()[i], op.getPadding()[i]));
     if (shape.back() == 0)
-      return reject<Conv2dOp>(location, "has a kernel of ", weight.getDimSize(2 + i), " over a padded input of ",
-                              input.getDimSize(2 + i) + 2 * op.getPadding()[i], " in weight ", weight, " and input ",
-                              input, ", expected a kernel that fits");
+      return reject("has a kernel of ", weight.getDimSize(2 + i), " over a padded input of ",
+                    input.getDimSize(2 + i) + 2 * op.getPadding()[i], " in weight ", weight, " and input ", input,
+                    ", expected a kernel that fits");
   }
-  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, input.getElementType());
 }
 
 /// What both gradients check: that the size they are told gives the size of the gradient that they get.
-template <typename Op>
-static LogicalResult checkGradientSize(std::optional<Location> location, RankedTensorType grad, ArrayRef<int64_t> input,
+static LogicalResult checkGradientSize(const Rejection &reject, RankedTensorType grad, ArrayRef<int64_t> input,
                                        ArrayRef<int64_t> kernel, ArrayRef<int64_t> strides, ArrayRef<int64_t> padding) {
   for (int64_t i = 0; i < 2; ++i) {
     int64_t size = outputSize(input[i], kernel[i], strides[i], padding[i]);
     if (!mayBeEqual(size, grad.getDimSize(2 + i)))
-      return reject<Op>(location, "has gradient ", grad, ", expected ", size, " at dimension ", 2 + i,
-                        " for an input of ", input[i], " and a kernel of ", kernel[i]);
+      return reject("has gradient ", grad, ", expected ", size, " at dimension ", 2 + i, " for an input of ", input[i],
+                    " and a kernel of ", kernel[i]);
   }
   return success();
 }
 
-LogicalResult Conv2dInputGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                  SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> Conv2dInputGradOp::inferType(Adaptor op, const Rejection &reject) {
   auto grad = tensorOf(op.getGrad()), weight = tensorOf(op.getWeight());
-  if (failed(checkImages<Conv2dInputGradOp>(location, grad, 1, weight, 0, "[n, o, h, w] and [o, c, kh, kw]")) ||
-      failed(checkWindow<Conv2dInputGradOp>(location, op.getStridesAttr(), op.getPaddingAttr())))
+  if (failed(checkImages(reject, grad, 1, weight, 0, "[n, o, h, w] and [o, c, kh, kw]")) ||
+      failed(checkWindow(reject, op.getStridesAttr(), op.getPaddingAttr())))
     return failure();
   if (op.getInputSize().size() != 2)
-    return reject<Conv2dInputGradOp>(location, "has input_size ", op.getInputSizeAttr(), ", expected [h, w]");
-  if (failed(checkGradientSize<Conv2dInputGradOp>(location, grad, op.getInputSize(), weight.getShape().drop_front(2),
-                                                  op.getStrides(), op.getPadding())))
+    return reject("has input_size ", op.getInputSizeAttr(), ", expected [h, w]");
+  if (failed(checkGradientSize(reject, grad, op.getInputSize(), weight.getShape().drop_front(2), op.getStrides(),
+                               op.getPadding())))
     return failure();
-  inferred.push_back(RankedTensorType::get(
-      {grad.getDimSize(0), weight.getDimSize(1), op.getInputSize()[0], op.getInputSize()[1]}, grad.getElementType()));
-  return success();
+  return RankedTensorType::get({grad.getDimSize(0), weight.getDimSize(1), op.getInputSize()[0], op.getInputSize()[1]},
+                               grad.getElementType());
 }
 
-LogicalResult Conv2dWeightGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                   SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> Conv2dWeightGradOp::inferType(Adaptor op, const Rejection &reject) {
   auto grad = tensorOf(op.getGrad()), input = tensorOf(op.getInput());
-  if (failed(checkImages<Conv2dWeightGradOp>(location, grad, 0, input, 0, "[n, o, h, w] and [n, c, h, w]")) ||
-      failed(checkWindow<Conv2dWeightGradOp>(location, op.getStridesAttr(), op.getPaddingAttr())))
+  if (failed(checkImages(reject, grad, 0, input, 0, "[n, o, h, w] and [n, c, h, w]")) ||
+      failed(checkWindow(reject, op.getStridesAttr(), op.getPaddingAttr())))
     return failure();
   if (op.getKernelSize().size() != 2)
-    return reject<Conv2dWeightGradOp>(location, "has kernel_size ", op.getKernelSizeAttr(), ", expected [kh, kw]");
-  if (failed(checkGradientSize<Conv2dWeightGradOp>(location, grad, input.getShape().drop_front(2), op.getKernelSize(),
-                                                   op.getStrides(), op.getPadding())))
+    return reject("has kernel_size ", op.getKernelSizeAttr(), ", expected [kh, kw]");
+  if (failed(checkGradientSize(reject, grad, input.getShape().drop_front(2), op.getKernelSize(), op.getStrides(),
+                               op.getPadding())))
     return failure();
-  inferred.push_back(RankedTensorType::get(
-      {grad.getDimSize(1), input.getDimSize(1), op.getKernelSize()[0], op.getKernelSize()[1]}, grad.getElementType()));
-  return success();
+  return RankedTensorType::get({grad.getDimSize(1), input.getDimSize(1), op.getKernelSize()[0], op.getKernelSize()[1]},
+                               grad.getElementType());
 }
 
 //===- Gradient and parts ----------------------------------------------------------------------------------------===//
 
 Gradients Conv2dOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   ArrayRef<int64_t> input = tensorOf(getInput()).getShape(), weight = tensorOf(getWeight()).getShape();
-  SmallVector<Value> result{builder.create<Conv2dInputGradOp>(getLoc(), grads[0], getWeight(), input.drop_front(2),
-                                                              getStrides(), getPadding(), PlaceAttr()),
-                            builder.create<Conv2dWeightGradOp>(getLoc(), grads[0], getInput(), weight.drop_front(2),
-                                                               getStrides(), getPadding(), PlaceAttr())};
+  SmallVector<Value> result{create<Conv2dInputGradOp>(builder, getLoc(), grads[0], getWeight(), input.drop_front(2),
+                                                      getStrides(), getPadding()),
+                            create<Conv2dWeightGradOp>(builder, getLoc(), grads[0], getInput(), weight.drop_front(2),
+                                                       getStrides(), getPadding())};
   const int64_t allButChannels[] = {0, 2, 3};
   if (getBias())
-    result.push_back(builder.create<ReduceSumOp>(getLoc(), grads[0], allButChannels, /*keep=*/false, PlaceAttr()));
+    result.push_back(create<ReduceSumOp>(builder, getLoc(), grads[0], allButChannels, /*keep=*/false));
   return result;
 }
 
@@ -142,25 +124,23 @@ Gradients Conv2dOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 Gradients Conv2dInputGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   ArrayRef<int64_t> kernel = tensorOf(getWeight()).getShape().drop_front(2);
   return SmallVector<Value>{
-      builder.create<Conv2dOp>(getLoc(), grads[0], getWeight(), Value(), getStrides(), getPadding(), PlaceAttr()),
-      builder.create<Conv2dWeightGradOp>(getLoc(), getGrad(), grads[0], kernel, getStrides(), getPadding(),
-                                         PlaceAttr())};
+      create<Conv2dOp>(builder, getLoc(), grads[0], getWeight(), Value(), getStrides(), getPadding()),
+      create<Conv2dWeightGradOp>(builder, getLoc(), getGrad(), grads[0], kernel, getStrides(), getPadding())};
 }
 
 Gradients Conv2dWeightGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   ArrayRef<int64_t> size = tensorOf(getInput()).getShape().drop_front(2);
   return SmallVector<Value>{
-      builder.create<Conv2dOp>(getLoc(), getInput(), grads[0], Value(), getStrides(), getPadding(), PlaceAttr()),
-      builder.create<Conv2dInputGradOp>(getLoc(), getGrad(), grads[0], size, getStrides(), getPadding(), PlaceAttr())};
+      create<Conv2dOp>(builder, getLoc(), getInput(), grads[0], Value(), getStrides(), getPadding()),
+      create<Conv2dInputGradOp>(builder, getLoc(), getGrad(), grads[0], size, getStrides(), getPadding())};
 }
 
 SmallVector<Value> Conv2dOp::decompose(OpBuilder &builder) {
   if (!getBias())
     return {};
-  Value product =
-      builder.create<Conv2dOp>(getLoc(), getInput(), getWeight(), Value(), getStrides(), getPadding(), PlaceAttr());
+  Value product = create<Conv2dOp>(builder, getLoc(), getInput(), getWeight(), Value(), getStrides(), getPadding());
   Value bias = buildReshape(builder, getLoc(), getBias(), {tensorOf(getBias()).getDimSize(0), 1, 1});
-  return {builder.create<AddOp>(getLoc(), product, bias, PlaceAttr())};
+  return {create<AddOp>(builder, getLoc(), product, bias)};
 }
 
 //===- Sharding --------------------------------------------------------------------------------------------------===//
@@ -201,8 +181,7 @@ static void forEachTap(ArrayRef<int64_t> input, ArrayRef<int64_t> weight, ArrayR
               }
 }
 
-LogicalResult Conv2dOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                 const RunScalars &) {
+LogicalResult Conv2dOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   const HostTensor &input = operands[0], &weight = operands[1];
   HostTensor &output = results[0];
   forEachTap(input.shape, weight.shape, output.shape, getStrides(), getPadding(),
@@ -214,33 +193,22 @@ LogicalResult Conv2dOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<
   return success();
 }
 
-LogicalResult Conv2dInputGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                          const RunScalars &) {
+LogicalResult Conv2dInputGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   const HostTensor &grad = operands[0], &weight = operands[1];
   forEachTap(results[0].shape, weight.shape, grad.shape, getStrides(), getPadding(),
              [&](int64_t x, int64_t w, int64_t y) { results[0].data[x] += grad.data[y] * weight.data[w]; });
   return success();
 }
 
-LogicalResult Conv2dWeightGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                           const RunScalars &) {
+LogicalResult Conv2dWeightGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   const HostTensor &grad = operands[0], &input = operands[1];
   forEachTap(input.shape, results[0].shape, grad.shape, getStrides(), getPadding(),
              [&](int64_t x, int64_t w, int64_t y) { results[0].data[w] += grad.data[y] * input.data[x]; });
   return success();
 }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addConvolutionOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/product/ConvolutionOps.cpp.inc"
-      >();
-  addOperations<BlockedConvOp>();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/product/ConvolutionOps.cpp.inc"
+#define DG_OPS "ir/ops/product/ConvolutionOps.cpp.inc"
+#define DG_ADD_OPS addConvolutionOps
+#include "ir/ops/Family.inc"

@@ -175,12 +175,11 @@ private:
       shape.push_back(size * size);
       sizes.back() = size;
       steps.back() = size + 1;
-      Value turned = builder.create<TransposeOp>(loc, term.value, order, PlaceAttr());
+      Value turned = create<TransposeOp>(builder, loc, term.value, order);
       Value joined = buildReshape(builder, loc, turned, shape);
       for (size_t dim = 0; dim + 1 < shape.size(); ++dim)
         sizes[dim] = shape[dim];
-      term = {builder.create<SliceOp>(loc, joined, starts, sizes, builder.getDenseI64ArrayAttr(steps), PlaceAttr()),
-              rest};
+      term = {create<SliceOp>(builder, loc, joined, starts, sizes, builder.getDenseI64ArrayAttr(steps)), rest};
       at = size_t(-1); // a letter may stand three times
     }
     return term;
@@ -208,7 +207,7 @@ private:
         dims.push_back(int64_t(dim));
     if (dims.empty())
       return term;
-    return {builder.create<ReduceSumOp>(loc, term.value, dims, /*keep=*/false, PlaceAttr()), labels};
+    return {create<ReduceSumOp>(builder, loc, term.value, dims, /*keep=*/false), labels};
   }
 
   Term transposeTo(Term term, ArrayRef<Label> labels) {
@@ -217,7 +216,7 @@ private:
       permutation.push_back(llvm::find(term.labels, label) - term.labels.begin());
     if (llvm::is_sorted(permutation))
       return term;
-    return {builder.create<TransposeOp>(loc, term.value, permutation, PlaceAttr()), Labels(labels)};
+    return {create<TransposeOp>(builder, loc, term.value, permutation), Labels(labels)};
   }
 
   int64_t count(ArrayRef<Label> labels) {
@@ -247,8 +246,7 @@ private:
                              {count(batch), count(left), count(contracted)});
     Value rhs = buildReshape(builder, loc, transposeTo(b, joined({batch, contracted, right})).value,
                              {count(batch), count(contracted), count(right)});
-    Value product =
-        builder.create<MatmulOp>(loc, lhs, rhs, /*transpose_lhs=*/false, /*transpose_rhs=*/false, PlaceAttr());
+    Value product = create<MatmulOp>(builder, loc, lhs, rhs, /*transpose_lhs=*/false, /*transpose_rhs=*/false);
     Labels labels = joined({batch, left, right});
     SmallVector<int64_t> shape;
     for (Label label : labels)
@@ -263,28 +261,24 @@ private:
 
 } // namespace
 
-LogicalResult EinsumOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                         SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> EinsumOp::inferType(Adaptor op, const Rejection &reject) {
   if (op.getInputs().empty())
-    return reject<EinsumOp>(location, "has no operand, expected one for each term of its equation");
+    return reject("has no operand, expected one for each term of its equation");
   auto first = tensorOf(op.getInputs()[0]);
   for (Value input : op.getInputs())
     if (tensorOf(input).getElementType() != first.getElementType() || !tensorOf(input).hasStaticShape())
-      return reject<EinsumOp>(location, "has operands ", first, " and ", input.getType(),
-                              ", expected equal element types and dimensions that are all bound");
+      return reject("has operands ", first, " and ", input.getType(),
+                    ", expected equal element types and dimensions that are all bound");
   if (isBool(first.getElementType()))
-    return reject<EinsumOp>(location, "has operands of ", first, ", expected floats or integers (dg.cast makes them)");
+    return reject("has operands of ", first, ", expected floats or integers (dg.cast makes them)");
   std::string problem;
   std::optional<Equation> equation = equationOf(op.getEquation(), op.getInputs(), problem);
   if (!equation)
-    return reject<EinsumOp>(location, "has the equation ", op.getEquationAttr(), ", expected ", problem);
+    return reject("has the equation ", op.getEquationAttr(), ", expected ", problem);
   SmallVector<int64_t> shape;
   for (Label label : equation->result)
     shape.push_back(equation->sizes.at(label));
-  inferred.push_back(RankedTensorType::get(shape, first.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, first.getElementType());
 }
 
 SmallVector<Value> EinsumOp::decompose(OpBuilder &builder) {
@@ -293,8 +287,7 @@ SmallVector<Value> EinsumOp::decompose(OpBuilder &builder) {
   return {Decomposition(builder, getLoc(), equation).run(getInputs())};
 }
 
-LogicalResult EinsumOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                 const RunScalars &) {
+LogicalResult EinsumOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   std::string problem;
   Equation equation = *equationOf(getEquation(), getInputs(), problem);
   Labels all;
@@ -323,14 +316,8 @@ LogicalResult EinsumOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<
   return success();
 }
 
-void DGDialect::addEinsumOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/product/EinsumOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/product/EinsumOps.cpp.inc"
+#define DG_OPS "ir/ops/product/EinsumOps.cpp.inc"
+#define DG_ADD_OPS addEinsumOps
+#include "ir/ops/Family.inc"

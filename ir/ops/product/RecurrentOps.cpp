@@ -63,16 +63,13 @@ template <typename Op> static StringRef activationOf(Op op, int64_t direction, s
   return cast<StringAttr>((*given)[at]).getValue();
 }
 
-template <typename Op, typename Adaptor>
-static LogicalResult inferRecurrent(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                    unsigned numResults, SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), numResults, inferred))
-    return success();
-  const Cell &cell = cellOf<Op>;
+template <typename Adaptor>
+static FailureOr<SmallVector<Type>> inferRecurrent(Adaptor op, const Rejection &reject, const Cell &cell,
+                                                   unsigned numStates) {
   auto input = tensorOf(op.getInput()), weight = tensorOf(op.getWeight()), recurrent = tensorOf(op.getRecurrent());
   StringRef direction = op.getDirection();
   if (!llvm::is_contained({"forward", "reverse", "bidirectional"}, direction))
-    return reject<Op>(location, "has direction \"", direction, "\", expected forward, reverse or bidirectional");
+    return reject("has direction \"", direction, "\", expected forward, reverse or bidirectional");
   int64_t directions = direction == "bidirectional" ? 2 : 1;
   int64_t hidden = recurrent.getRank() == 3 ? recurrent.getDimSize(2) : -1;
   bool fits = input.getRank() == 3 && !input.isDynamicDim(0) && hidden > 0 && weight.hasStaticShape() &&
@@ -81,19 +78,17 @@ static LogicalResult inferRecurrent(MLIRContext *context, std::optional<Location
               isa<FloatType>(input.getElementType()) && weight.getElementType() == input.getElementType() &&
               recurrent.getElementType() == input.getElementType();
   if (!fits)
-    return reject<Op>(location, "has input ", input, ", weight ", weight, " and recurrent ", recurrent,
-                      ", expected [time, batch, in], [", directions, ", ", cell.numGates, " · hidden, in] and [",
-                      directions, ", ", cell.numGates, " · hidden, hidden] of one floating-point type");
+    return reject("has input ", input, ", weight ", weight, " and recurrent ", recurrent,
+                  ", expected [time, batch, in], [", directions, ", ", cell.numGates, " · hidden, in] and [",
+                  directions, ", ", cell.numGates, " · hidden, hidden] of one floating-point type");
   size_t numNamed = op.getExtra() ? op.getExtra()->size() : 0;
   if (numNamed != op.getExtras().size())
-    return reject<Op>(location, "names ", numNamed, " extra operands and has ", op.getExtras().size(),
-                      ", expected as many");
+    return reject("names ", numNamed, " extra operands and has ", op.getExtras().size(), ", expected as many");
   int64_t batch = input.getDimSize(1);
   for (auto [i, operand] : llvm::enumerate(op.getExtras())) {
     StringRef name = cast<StringAttr>((*op.getExtra())[i]).getValue();
     if (!llvm::is_contained(cell.extras, name))
-      return reject<Op>(location, "has an extra operand \"", name,
-                        "\", expected one of: ", llvm::join(cell.extras, ", "));
+      return reject("has an extra operand \"", name, "\", expected one of: ", llvm::join(cell.extras, ", "));
     SmallVector<int64_t> shape{directions, batch, hidden};
     if (name == "bias")
       shape = {directions, 2 * cell.numGates * hidden};
@@ -105,9 +100,9 @@ static LogicalResult inferRecurrent(MLIRContext *context, std::optional<Location
     bool isRight =
         name == "lengths" ? isa<IntegerType>(type.getElementType()) : type.getElementType() == input.getElementType();
     if (!isRight || !mayBeEqual(type.getShape(), shape))
-      return reject<Op>(location, "has ", name, " ", type, ", expected ",
-                        RankedTensorType::get(shape, name == "lengths" ? Type(IntegerType::get(context, 64))
-                                                                       : input.getElementType()));
+      return reject("has ", name, " ", type, ", expected ",
+                    RankedTensorType::get(shape, name == "lengths" ? Type(IntegerType::get(input.getContext(), 64))
+                                                                   : input.getElementType()));
   }
   if (auto given = op.getActivations()) {
     size_t expected = cell.activations.size();
@@ -115,13 +110,12 @@ static LogicalResult inferRecurrent(MLIRContext *context, std::optional<Location
     for (Attribute name : *given)
       isRight &= llvm::is_contained({"tanh", "sigmoid", "relu"}, cast<StringAttr>(name).getValue());
     if (!isRight)
-      return reject<Op>(location, "has activations ", op.getActivationsAttr(), ", expected ", expected,
-                        " of tanh, sigmoid and relu, or as many for each direction");
+      return reject("has activations ", op.getActivationsAttr(), ", expected ", expected,
+                    " of tanh, sigmoid and relu, or as many for each direction");
   }
-  inferred.push_back(RankedTensorType::get({input.getDimSize(0), directions, batch, hidden}, input.getElementType()));
-  for (unsigned i = 1; i < numResults; ++i)
-    inferred.push_back(RankedTensorType::get({directions, batch, hidden}, input.getElementType()));
-  return success();
+  SmallVector<Type> types(1 + numStates, RankedTensorType::get({directions, batch, hidden}, input.getElementType()));
+  types[0] = RankedTensorType::get({input.getDimSize(0), directions, batch, hidden}, input.getElementType());
+  return types;
 }
 
 template <typename Op> static Sizes sizesOf(Op op) {
@@ -142,12 +136,12 @@ struct Parts {
   OpBuilder &builder;
   Location loc;
 
-  Value add(Value a, Value b) const { return builder.create<AddOp>(loc, a, b, PlaceAttr()); }
-  Value sub(Value a, Value b) const { return builder.create<SubOp>(loc, a, b, PlaceAttr()); }
-  Value mul(Value a, Value b) const { return builder.create<MulOp>(loc, a, b, PlaceAttr()); }
+  Value add(Value a, Value b) const { return create<AddOp>(builder, loc, a, b); }
+  Value sub(Value a, Value b) const { return create<SubOp>(builder, loc, a, b); }
+  Value mul(Value a, Value b) const { return create<MulOp>(builder, loc, a, b); }
   /// a · bᵀ.
   Value product(Value a, Value b) const {
-    return builder.create<MatmulOp>(loc, a, b, /*transpose_lhs=*/false, /*transpose_rhs=*/true, PlaceAttr());
+    return create<MatmulOp>(builder, loc, a, b, /*transpose_lhs=*/false, /*transpose_rhs=*/true);
   }
   /// Entries [start, start + size) of a dimension.
   Value slice(Value value, int64_t dim, int64_t start, int64_t size) const {
@@ -155,25 +149,25 @@ struct Parts {
     SmallVector<int64_t> starts(type.getRank(), 0), sizes(type.getShape());
     starts[dim] = start;
     sizes[dim] = size;
-    return builder.create<SliceOp>(loc, value, starts, sizes, DenseI64ArrayAttr(), PlaceAttr());
+    return create<SliceOp>(builder, loc, value, starts, sizes, DenseI64ArrayAttr());
   }
   /// Entry `index` of dimension 0, without the dimension.
   Value entry(Value value, int64_t index) const {
     return buildReshape(builder, loc, slice(value, 0, index, 1), tensorOf(value).getShape().drop_front());
   }
   Value join(ArrayRef<Value> values, int64_t dim) const {
-    return values.size() == 1 ? values[0] : Value(builder.create<ConcatOp>(loc, values, dim, PlaceAttr()));
+    return values.size() == 1 ? values[0] : Value(create<ConcatOp>(builder, loc, values, dim));
   }
   Value oneMinus(Value value) const { return sub(buildFilled(builder, loc, tensorOf(value), 1), value); }
   Value activate(StringRef name, Value value, std::optional<APFloat> clip) const {
     if (clip)
-      value = builder.create<ClipOp>(loc, value, builder.getF64FloatAttr(-clip->convertToDouble()),
-                                     builder.getF64FloatAttr(clip->convertToDouble()), PlaceAttr());
+      value = create<ClipOp>(builder, loc, value, builder.getF64FloatAttr(-clip->convertToDouble()),
+                             builder.getF64FloatAttr(clip->convertToDouble()));
     if (name == "sigmoid")
-      return builder.create<SigmoidOp>(loc, value, PlaceAttr());
+      return create<SigmoidOp>(builder, loc, value);
     if (name == "relu")
-      return builder.create<ReluOp>(loc, value, PlaceAttr());
-    return builder.create<TanhOp>(loc, value, PlaceAttr());
+      return create<ReluOp>(builder, loc, value);
+    return create<TanhOp>(builder, loc, value);
   }
 };
 } // namespace
@@ -182,12 +176,10 @@ struct Parts {
 template <typename Op> static Value buildLasting(const Parts &parts, Op op, Value lengths, const Sizes &sizes) {
   auto type = tensorOf(lengths);
   auto steps = RankedTensorType::get({sizes.time, 1}, type.getElementType());
-  Value time =
-      parts.builder.create<IotaOp>(parts.loc, steps, parts.builder.getI64IntegerAttr(0), TypeAttr::get(steps),
-                                   parts.builder.getF64FloatAttr(0), parts.builder.getF64FloatAttr(1), PlaceAttr());
-  Value isLasting = parts.builder.create<CompareOp>(parts.loc, time, lengths, "lt", PlaceAttr());
-  Value number =
-      parts.builder.create<CastOp>(parts.loc, isLasting, tensorOf(op.getInput()).getElementType(), PlaceAttr());
+  Value time = create<IotaOp>(parts.builder, parts.loc, steps, parts.builder.getI64IntegerAttr(0), TypeAttr::get(steps),
+                              parts.builder.getF64FloatAttr(0), parts.builder.getF64FloatAttr(1));
+  Value isLasting = create<CompareOp>(parts.builder, parts.loc, time, lengths, "lt");
+  Value number = create<CastOp>(parts.builder, parts.loc, isLasting, tensorOf(op.getInput()).getElementType());
   return buildReshape(parts.builder, parts.loc, number, {sizes.time, sizes.batch, 1});
 }
 
@@ -313,8 +305,7 @@ struct Reference {
 
 /// Runs `step(reference, time, batch, states)`, which replaces the states of one sequence, over time.
 template <typename Op, typename Step>
-static LogicalResult evaluateLayer(Op op, ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                   unsigned numStates, Step step) {
+static LogicalResult evaluateLayer(Op op, HostOperands operands, HostResults results, unsigned numStates, Step step) {
   Sizes sizes = sizesOf(op);
   auto extra = [&](StringRef name) -> const HostTensor * {
     for (size_t i = 0; i < op.getExtras().size(); ++i)
@@ -353,9 +344,8 @@ static LogicalResult evaluateLayer(Op op, ArrayRef<HostTensor> operands, Mutable
 
 //===- RnnOp -----------------------------------------------------------------------------------------------------===//
 
-LogicalResult RnnOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                      SmallVectorImpl<Type> &inferred) {
-  return inferRecurrent<RnnOp>(context, location, op, 2, inferred);
+FailureOr<SmallVector<Type>> RnnOp::inferTypes(Adaptor op, const Rejection &reject) {
+  return inferRecurrent(op, reject, cellOf<RnnOp>, 1);
 }
 
 SmallVector<Value> RnnOp::decompose(OpBuilder &builder) {
@@ -366,7 +356,7 @@ SmallVector<Value> RnnOp::decompose(OpBuilder &builder) {
                     });
 }
 
-LogicalResult RnnOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+LogicalResult RnnOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   return evaluateLayer(
       *this, operands, results, 1, [&](const Reference &cell, int64_t time, int64_t batch, auto &states) {
         std::vector<double> before = states[0];
@@ -378,9 +368,8 @@ LogicalResult RnnOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Hos
 
 //===- LstmOp ----------------------------------------------------------------------------------------------------===//
 
-LogicalResult LstmOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                       SmallVectorImpl<Type> &inferred) {
-  return inferRecurrent<LstmOp>(context, location, op, 3, inferred);
+FailureOr<SmallVector<Type>> LstmOp::inferTypes(Adaptor op, const Rejection &reject) {
+  return inferRecurrent(op, reject, cellOf<LstmOp>, 2);
 }
 
 SmallVector<Value> LstmOp::decompose(OpBuilder &builder) {
@@ -405,7 +394,7 @@ SmallVector<Value> LstmOp::decompose(OpBuilder &builder) {
                     });
 }
 
-LogicalResult LstmOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+LogicalResult LstmOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   return evaluateLayer(
       *this, operands, results, 2, [&](const Reference &cell, int64_t time, int64_t batch, auto &states) {
         std::vector<double> before = states[0], memory = states[1];
@@ -426,9 +415,8 @@ LogicalResult LstmOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Ho
 
 //===- GruOp -----------------------------------------------------------------------------------------------------===//
 
-LogicalResult GruOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                      SmallVectorImpl<Type> &inferred) {
-  return inferRecurrent<GruOp>(context, location, op, 2, inferred);
+FailureOr<SmallVector<Type>> GruOp::inferTypes(Adaptor op, const Rejection &reject) {
+  return inferRecurrent(op, reject, cellOf<GruOp>, 1);
 }
 
 SmallVector<Value> GruOp::decompose(OpBuilder &builder) {
@@ -455,7 +443,7 @@ SmallVector<Value> GruOp::decompose(OpBuilder &builder) {
       });
 }
 
-LogicalResult GruOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+LogicalResult GruOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   return evaluateLayer(
       *this, operands, results, 1, [&](const Reference &cell, int64_t time, int64_t batch, auto &states) {
         std::vector<double> before = states[0], weighed = states[0];
@@ -476,16 +464,8 @@ LogicalResult GruOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Hos
       });
 }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addRecurrentOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/product/RecurrentOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/product/RecurrentOps.cpp.inc"
+#define DG_OPS "ir/ops/product/RecurrentOps.cpp.inc"
+#define DG_ADD_OPS addRecurrentOps
+#include "ir/ops/Family.inc"

@@ -23,7 +23,7 @@ static Value buildMean(OpBuilder &builder, Location loc, Value value, ArrayRef<i
   int64_t count = 1;
   for (int64_t dim : dims)
     count *= tensorOf(value).getDimSize(dim);
-  Value sum = builder.create<ReduceSumOp>(loc, value, dims, /*keep=*/true, PlaceAttr());
+  Value sum = create<ReduceSumOp>(builder, loc, value, dims, /*keep=*/true);
   return buildScale(builder, loc, sum, 1.0 / double(std::max<int64_t>(count, 1)));
 }
 
@@ -31,40 +31,35 @@ static Value buildMean(OpBuilder &builder, Location loc, Value value, ArrayRef<i
 static Value buildChannelAffine(OpBuilder &builder, Location loc, Value value, Value weight, Value bias) {
   SmallVector<int64_t> shape(tensorOf(value).getRank() - 1, 1);
   shape[0] = tensorOf(weight).getDimSize(0);
-  Value scaled = builder.create<MulOp>(loc, value, buildReshape(builder, loc, weight, shape), PlaceAttr());
-  return builder.create<AddOp>(loc, scaled, buildReshape(builder, loc, bias, shape), PlaceAttr());
+  Value scaled = create<MulOp>(builder, loc, value, buildReshape(builder, loc, weight, shape));
+  return create<AddOp>(builder, loc, scaled, buildReshape(builder, loc, bias, shape));
 }
 
 /// A quotient of means is a float.
-template <typename Op> static LogicalResult checkFloats(std::optional<Location> location, RankedTensorType input) {
-  return isa<FloatType>(input.getElementType())
-             ? success()
-             : reject<Op>(location, "has input ", input, ", expected floats (dg.cast makes them)");
+static LogicalResult checkFloats(const Rejection &reject, RankedTensorType input) {
+  return isa<FloatType>(input.getElementType()) ? success()
+                                                : reject("has input ", input, ", expected floats (dg.cast makes them)");
 }
 
 /// [n, c, …] with weight and bias of one element for each channel.
-template <typename Op>
-static LogicalResult inferChannelNorm(MLIRContext *context, std::optional<Location> location, ValueRange operands,
-                                      SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, operands, 1, inferred))
-    return success();
+static FailureOr<Type> inferChannelNorm(const Rejection &reject, ValueRange operands) {
   auto input = tensorOf(operands[0]);
-  if (failed(checkFloats<Op>(location, input)))
+  if (failed(checkFloats(reject, input)))
     return failure();
   for (Value operand : operands.drop_front()) {
     auto type = tensorOf(operand);
     if (input.getRank() < 2 || type.getRank() != 1 || !mayBeEqual(type.getDimSize(0), input.getDimSize(1)) ||
         type.getElementType() != input.getElementType())
-      return reject<Op>(location, "has input ", input, " and operand ", type,
-                        ", expected [n, c, …], and weight and bias with one element for each channel (dimension 1)");
+      return reject("has input ", input, " and operand ", type,
+                    ", expected [n, c, …], and weight and bias with one element for each channel (dimension 1)");
   }
-  inferred.push_back(input);
-  return success();
+  return input;
 }
 
-/// Normalizes blocks of `size` elements that lie one after the other, then scales and shifts by channel.
-static void evaluateBlocks(ArrayRef<HostTensor> operands, HostTensor &result, size_t size, double epsilon) {
+/// Normalizes `blocks` blocks of elements that lie one after the other, then scales and shifts by channel.
+static LogicalResult evaluateBlocks(HostOperands operands, HostTensor &result, int64_t blocks, double epsilon) {
   const HostTensor &input = operands[0];
+  size_t size = std::max<size_t>(1, input.data.size() / std::max<size_t>(1, size_t(blocks)));
   size_t channels = size_t(input.shape[1]);
   size_t places = input.data.size() / std::max<size_t>(1, size_t(input.shape[0]) * channels);
   for (size_t start = 0; start < input.data.size(); start += size) {
@@ -79,35 +74,31 @@ static void evaluateBlocks(ArrayRef<HostTensor> operands, HostTensor &result, si
                        operands[2].data[channel];
     }
   }
+  return success();
 }
 
 //===- MeanVarianceNormOp ----------------------------------------------------------------------------------------===//
 
-LogicalResult MeanVarianceNormOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                   SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> MeanVarianceNormOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
-  if (failed(checkFloats<MeanVarianceNormOp>(location, input)))
+  if (failed(checkFloats(reject, input)))
     return failure();
   if (!areDimsOf(op.getDims(), input.getRank()))
-    return reject<MeanVarianceNormOp>(location, "normalizes ", input, " over dimensions ", op.getDimsAttr(),
-                                      ", expected different numbers from 0 to ", input.getRank() - 1);
-  inferred.push_back(input);
-  return success();
+    return reject("normalizes ", input, " over dimensions ", op.getDimsAttr(),
+                  ", expected different numbers from 0 to ", input.getRank() - 1);
+  return input;
 }
 
 SmallVector<Value> MeanVarianceNormOp::decompose(OpBuilder &builder) {
   Value mean = buildMean(builder, getLoc(), getInput(), getDims());
-  Value distance = builder.create<SubOp>(getLoc(), getInput(), mean, PlaceAttr());
-  Value square = builder.create<MulOp>(getLoc(), distance, distance, PlaceAttr());
+  Value distance = create<SubOp>(builder, getLoc(), getInput(), mean);
+  Value square = create<MulOp>(builder, getLoc(), distance, distance);
   Value variance = buildMean(builder, getLoc(), square, getDims());
   Value inverse = (Expression(builder, getLoc(), variance) + getEpsilon().convertToDouble()).apply<RsqrtOp>();
-  return {builder.create<MulOp>(getLoc(), distance, inverse, PlaceAttr())};
+  return {create<MulOp>(builder, getLoc(), distance, inverse)};
 }
 
-LogicalResult MeanVarianceNormOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                           const RunScalars &) {
+LogicalResult MeanVarianceNormOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   const HostTensor &input = operands[0];
   HostTensor mean{input.shape, {}};
   for (int64_t dim : getDims())
@@ -131,16 +122,16 @@ LogicalResult MeanVarianceNormOp::evaluate(ArrayRef<HostTensor> operands, Mutabl
 
 //===- GroupNormOp -----------------------------------------------------------------------------------------------===//
 
-LogicalResult GroupNormOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                            SmallVectorImpl<Type> &inferred) {
-  if (failed(inferChannelNorm<GroupNormOp>(context, location, op.getOperands(), inferred)))
+FailureOr<Type> GroupNormOp::inferType(Adaptor op, const Rejection &reject) {
+  FailureOr<Type> inferred = inferChannelNorm(reject, op.getOperands());
+  if (failed(inferred))
     return failure();
-  auto type = dyn_cast<RankedTensorType>(inferred[0]);
+  auto type = tensorOf(op.getInput());
   int64_t groups = op.getGroups();
-  if (type && !type.isDynamicDim(1) && (groups < 1 || type.getDimSize(1) % groups != 0))
-    return reject<GroupNormOp>(location, "cuts ", type.getDimSize(1), " channels into ", groups,
-                               " groups, expected a number that divides them");
-  return success();
+  if (!type.isDynamicDim(1) && (groups < 1 || type.getDimSize(1) % groups != 0))
+    return reject("cuts ", type.getDimSize(1), " channels into ", groups,
+                  " groups, expected a number that divides them");
+  return inferred;
 }
 
 SmallVector<Value> GroupNormOp::decompose(OpBuilder &builder) {
@@ -149,70 +140,56 @@ SmallVector<Value> GroupNormOp::decompose(OpBuilder &builder) {
   int64_t size = input.getNumElements() / std::max<int64_t>(1, samples * groups);
   Value rows = buildReshape(builder, getLoc(), getInput(), {samples, groups, size});
   const int64_t last[] = {2};
-  Value normal = builder.create<MeanVarianceNormOp>(getLoc(), rows, last, getEpsilon(), PlaceAttr());
+  Value normal = create<MeanVarianceNormOp>(builder, getLoc(), rows, last, getEpsilon());
   normal = buildReshape(builder, getLoc(), normal, input.getShape());
   return {buildChannelAffine(builder, getLoc(), normal, getWeight(), getBias())};
 }
 
-LogicalResult GroupNormOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                    const RunScalars &) {
-  size_t blocks = size_t(operands[0].shape[0]) * size_t(getGroups());
-  evaluateBlocks(operands, results[0], std::max<size_t>(1, operands[0].data.size() / std::max<size_t>(1, blocks)),
-                 getEpsilon().convertToDouble());
-  return success();
+LogicalResult GroupNormOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+  return evaluateBlocks(operands, results[0], operands[0].shape[0] * getGroups(), getEpsilon().convertToDouble());
 }
 
 //===- InstanceNormOp --------------------------------------------------------------------------------------------===//
 
-LogicalResult InstanceNormOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                               SmallVectorImpl<Type> &inferred) {
-  return inferChannelNorm<InstanceNormOp>(context, location, op.getOperands(), inferred);
+FailureOr<Type> InstanceNormOp::inferType(Adaptor op, const Rejection &reject) {
+  return inferChannelNorm(reject, op.getOperands());
 }
 
 SmallVector<Value> InstanceNormOp::decompose(OpBuilder &builder) {
   SmallVector<int64_t> places = llvm::to_vector(llvm::seq<int64_t>(2, tensorOf(getInput()).getRank()));
-  Value normal = builder.create<MeanVarianceNormOp>(getLoc(), getInput(), places, getEpsilon(), PlaceAttr());
+  Value normal = create<MeanVarianceNormOp>(builder, getLoc(), getInput(), places, getEpsilon());
   return {buildChannelAffine(builder, getLoc(), normal, getWeight(), getBias())};
 }
 
-LogicalResult InstanceNormOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                       const RunScalars &) {
-  size_t blocks = size_t(operands[0].shape[0]) * size_t(operands[0].shape[1]);
-  evaluateBlocks(operands, results[0], std::max<size_t>(1, operands[0].data.size() / std::max<size_t>(1, blocks)),
-                 getEpsilon().convertToDouble());
-  return success();
+LogicalResult InstanceNormOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+  return evaluateBlocks(operands, results[0], operands[0].shape[0] * operands[0].shape[1],
+                        getEpsilon().convertToDouble());
 }
 
 //===- RmsNormOp -------------------------------------------------------------------------------------------------===//
 
-LogicalResult RmsNormOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                          SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> RmsNormOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput()), weight = tensorOf(op.getWeight());
-  if (failed(checkFloats<RmsNormOp>(location, input)))
+  if (failed(checkFloats(reject, input)))
     return failure();
   if (weight.getRank() < 1 || weight.getRank() > input.getRank() ||
       !mayBeEqual(input.getShape().take_back(weight.getRank()), weight.getShape()) ||
       weight.getElementType() != input.getElementType())
-    return reject<RmsNormOp>(location, "has input ", input, " and weight ", weight,
-                             ", expected a weight of the input's last dimensions");
-  inferred.push_back(input);
-  return success();
+    return reject("has input ", input, " and weight ", weight, ", expected a weight of the input's last dimensions");
+  return input;
 }
 
 SmallVector<Value> RmsNormOp::decompose(OpBuilder &builder) {
   int64_t rank = tensorOf(getInput()).getRank(), numRows = rank - tensorOf(getWeight()).getRank();
   SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(numRows, rank));
-  Value square = builder.create<MulOp>(getLoc(), getInput(), getInput(), PlaceAttr());
+  Value square = create<MulOp>(builder, getLoc(), getInput(), getInput());
   Expression mean(builder, getLoc(), buildMean(builder, getLoc(), square, dims));
   Value inverse = (mean + getEpsilon().convertToDouble()).apply<RsqrtOp>();
-  Value normal = builder.create<MulOp>(getLoc(), getInput(), inverse, PlaceAttr());
-  return {builder.create<MulOp>(getLoc(), normal, getWeight(), PlaceAttr())};
+  Value normal = create<MulOp>(builder, getLoc(), getInput(), inverse);
+  return {create<MulOp>(builder, getLoc(), normal, getWeight())};
 }
 
-LogicalResult RmsNormOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                  const RunScalars &) {
+LogicalResult RmsNormOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   const HostTensor &input = operands[0], &weight = operands[1];
   size_t size = weight.data.size();
   for (size_t start = 0; size && start < input.data.size(); start += size) {
@@ -228,18 +205,14 @@ LogicalResult RmsNormOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef
 
 //===- LrnOp -----------------------------------------------------------------------------------------------------===//
 
-LogicalResult LrnOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                      SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> LrnOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
-  if (failed(checkFloats<LrnOp>(location, input)))
+  if (failed(checkFloats(reject, input)))
     return failure();
   if (input.getRank() < 2 || int64_t(op.getSize()) < 1 || int64_t(op.getSize()) > maxWindowSize)
-    return reject<LrnOp>(location, "has input ", input, " and size ", op.getSizeAttr(),
-                         ", expected [n, c, …] and a size from 1 to ", maxWindowSize);
-  inferred.push_back(input);
-  return success();
+    return reject("has input ", input, " and size ", op.getSizeAttr(), ", expected [n, c, …] and a size from 1 to ",
+                  maxWindowSize);
+  return input;
 }
 
 /// The sum over channels is one over windows of [n, 1, c, places].
@@ -252,15 +225,15 @@ SmallVector<Value> LrnOp::decompose(OpBuilder &builder) {
   Expression x(builder, getLoc(), getInput());
   Value square = buildReshape(builder, getLoc(), x * x, {samples, 1, channels, places});
   auto sizes = [&](ArrayRef<int64_t> values) { return builder.getDenseI64ArrayAttr(values); };
-  Value sum = builder.create<AvgPoolOp>(getLoc(), square, sizes({size, 1}), sizes({1, 1}),
-                                        sizes({(size - 1) / 2, 0, size / 2, 0}), sizes({}), UnitAttr(), UnitAttr(),
-                                        builder.getUnitAttr(), PlaceAttr());
+  Value sum = create<AvgPoolOp>(builder, getLoc(), square, sizes({size, 1}), sizes({1, 1}),
+                                sizes({(size - 1) / 2, 0, size / 2, 0}), sizes({}), UnitAttr(), UnitAttr(),
+                                builder.getUnitAttr());
   Expression total(builder, getLoc(), buildReshape(builder, getLoc(), sum, input.getShape()));
   Expression base = total * (getAlpha().convertToDouble() / double(size)) + getBias().convertToDouble();
   return {x * base.with<PowOp>(base.number(-getBeta().convertToDouble()))};
 }
 
-LogicalResult LrnOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+LogicalResult LrnOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   const HostTensor &input = operands[0];
   int64_t channels = input.shape[1], size = getSize();
   int64_t places = int64_t(input.data.size()) / std::max<int64_t>(1, input.shape[0] * channels);

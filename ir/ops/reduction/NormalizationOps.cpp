@@ -19,33 +19,22 @@ using namespace mlir;
 
 namespace dg::ir {
 
-using Gradients = FailureOr<SmallVector<Value>>;
-
 /// Operands of one type and at least one dimension; the result is like them.
-template <typename Op>
-static LogicalResult inferRowwise(MLIRContext *context, std::optional<Location> location, ValueRange operands,
-                                  SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, operands, 1, inferred))
-    return success();
+static FailureOr<Type> inferRowwise(const Rejection &reject, ValueRange operands) {
   auto type = tensorOf(operands[0]);
   if (type.getRank() < 1 || !isa<FloatType>(type.getElementType()))
-    return reject<Op>(location, "has operand ", type, ", expected floats (dg.cast makes them) and a dimension");
+    return reject("has operand ", type, ", expected floats (dg.cast makes them) and a dimension");
   for (Value operand : operands.drop_front())
     if (!mayBeEqual(tensorOf(operand).getShape(), type.getShape()) ||
         tensorOf(operand).getElementType() != type.getElementType())
-      return reject<Op>(location, "has operands ", type, " and ", operand.getType(), ", expected equal types");
-  inferred.push_back(type);
-  return success();
+      return reject("has operands ", type, " and ", operand.getType(), ", expected equal types");
+  return type;
 }
 
 /// Every dimension but the last `numWhole` may be cut, in all operands and results alike.
 static ShardingRule rowwiseRule(Operation *op, int64_t numWhole) {
   SmallVector<unsigned> operands = llvm::to_vector(llvm::seq(op->getNumOperands()));
   return leadingRule(op, std::max<int64_t>(tensorOf(op->getOperand(0)).getRank() - numWhole, 0), operands, {0});
-}
-
-static OpCost costPerElement(Operation *op, double flops) {
-  return {flops * tensorOf(op->getOperand(0)).getNumElements(), operandAndResultBytes(op)};
 }
 
 /// The axis of a softmax, counted from the first dimension.
@@ -55,26 +44,15 @@ template <typename Op> static int64_t axisOf(Op op) {
 }
 template <typename Op> static bool isOverLast(Op op) { return axisOf(op) == tensorOf(op.getInput()).getRank() - 1; }
 
-template <typename Op>
-static LogicalResult checkAxis(std::optional<Location> location, typename Op::Adaptor op, Type inferred) {
-  auto type = dyn_cast<RankedTensorType>(inferred);
-  if (type && op.getAxis() && !normalizedAxis(int64_t(*op.getAxis()), type.getRank()))
-    return reject<Op>(location, "works along axis ", int64_t(*op.getAxis()), " of ", type, ", expected one from ",
-                      -type.getRank(), " to ", type.getRank() - 1);
-  return success();
-}
-
-/// Every dimension but the axis may be cut.
-template <typename Op> static ShardingRule axisRule(Op op) {
-  ShardingRule rule = emptyShardingRule(op);
-  auto type = tensorOf(op.getInput());
-  for (int64_t dim = 0; dim < type.getRank(); ++dim)
-    if (dim != axisOf(op)) {
-      int32_t factor = rule.addFactor(type.getDimSize(dim));
-      rule.operands[0][dim].push_back(factor);
-      rule.results[0][dim].push_back(factor);
-    }
-  return rule;
+/// The type of a softmax along an axis that the input has, or the last one.
+template <typename Adaptor> static FailureOr<Type> inferAlongAxis(Adaptor op, const Rejection &reject) {
+  FailureOr<Type> inferred = inferRowwise(reject, op.getOperands());
+  if (failed(inferred) || !op.getAxis())
+    return inferred;
+  int64_t axis = *op.getAxis(), rank = tensorOf(op.getInput()).getRank();
+  if (!normalizedAxis(axis, rank))
+    return reject("works along axis ", axis, " of ", *inferred, ", expected one from ", -rank, " to ", rank - 1);
+  return inferred;
 }
 
 /// The op over the last dimension, between two transpositions that exchange it with the axis.
@@ -83,29 +61,33 @@ template <typename Op, typename Build> static SmallVector<Value> moveAxis(Op op,
     return {};
   SmallVector<int64_t> permutation = llvm::to_vector(llvm::seq<int64_t>(0, tensorOf(op.getInput()).getRank()));
   std::swap(permutation[axisOf(op)], permutation.back());
-  Value turned = builder.create<TransposeOp>(op.getLoc(), op.getInput(), permutation, PlaceAttr());
-  return {builder.create<TransposeOp>(op.getLoc(), build(turned), permutation, PlaceAttr())};
+  Value turned = create<TransposeOp>(builder, op.getLoc(), op.getInput(), permutation);
+  return {create<TransposeOp>(builder, op.getLoc(), build(turned), permutation)};
+}
+
+/// The sum of each row, which is kept as a dimension of 1.
+static Expression sumOfRow(Expression value) {
+  const int64_t last[] = {tensorOf(value).getRank() - 1};
+  return value.apply<ReduceSumOp>(last, /*keep=*/true);
 }
 
 //===- SoftmaxOp -------------------------------------------------------------------------------------------------===//
 
-LogicalResult SoftmaxOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                          SmallVectorImpl<Type> &inferred) {
-  if (failed(inferRowwise<SoftmaxOp>(context, location, op.getOperands(), inferred)))
+FailureOr<Type> SoftmaxOp::inferType(Adaptor op, const Rejection &reject) {
+  if (failed(inferRowwise(reject, op.getOperands())))
     return failure();
-  auto type = dyn_cast<RankedTensorType>(inferred[0]);
-  if (type && op.getCausal() && (type.getRank() < 2 || !mayBeEqual(type.getShape().end()[-2], type.getShape().back())))
-    return reject<SoftmaxOp>(location, "is causal over ", type,
-                             ", expected last dimensions of equal size: (token, seen token)");
-  if (type && op.getCausal() && op.getAxis())
-    return reject<SoftmaxOp>(location, "is causal along axis ", int64_t(*op.getAxis()),
-                             ", expected no axis: tokens are in the last dimension");
-  return checkAxis<SoftmaxOp>(location, op, inferred[0]);
+  auto type = tensorOf(op.getInput());
+  if (op.getCausal() && (type.getRank() < 2 || !mayBeEqual(type.getShape().end()[-2], type.getShape().back())))
+    return reject("is causal over ", type, ", expected last dimensions of equal size: (token, seen token)");
+  if (op.getCausal() && op.getAxis())
+    return reject("is causal along axis ", int64_t(*op.getAxis()),
+                  ", expected no axis: tokens are in the last dimension");
+  return inferAlongAxis(op, reject);
 }
 
 SmallVector<Value> SoftmaxOp::decompose(OpBuilder &builder) {
   return moveAxis(*this, builder, [&](Value turned) -> Value {
-    return builder.create<SoftmaxOp>(getLoc(), turned, getScale(), /*causal=*/false, PlaceAttr());
+    return create<SoftmaxOp>(builder, getLoc(), turned, getScale(), /*causal=*/false);
   });
 }
 
@@ -113,15 +95,16 @@ Gradients SoftmaxOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   if (!isOverLast(*this))
     return emitOpError("is not over the last dimension: run --dg-decompose first");
   // Masked elements have y = 0, so the mask is in the output already.
-  return SmallVector<Value>{builder.create<SoftmaxGradOp>(getLoc(), grads[0], getResult(), getScale(), PlaceAttr())};
+  return SmallVector<Value>{create<SoftmaxGradOp>(builder, getLoc(), grads[0], getResult(), getScale())};
 }
 
 /// A causal row must know its place among the tokens, so they stay whole too.
-ShardingRule SoftmaxOp::getShardingRule() { return getCausal() ? rowwiseRule(*this, 2) : axisRule(*this); }
+ShardingRule SoftmaxOp::getShardingRule() {
+  return getCausal() ? rowwiseRule(*this, 2) : lineRule(*this, axisOf(*this));
+}
 OpCost SoftmaxOp::getCost() { return costPerElement(*this, 5); }
 
-LogicalResult SoftmaxOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                  const RunScalars &) {
+LogicalResult SoftmaxOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   const HostTensor &input = operands[0];
   int64_t axis = axisOf(*this), size = input.shape[axis], stride = lineStride(input.shape, axis), line = 0;
   double scale = getScale().convertToDouble();
@@ -142,16 +125,14 @@ LogicalResult SoftmaxOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef
 
 //===- SoftmaxGradOp ---------------------------------------------------------------------------------------------===//
 
-LogicalResult SoftmaxGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                              SmallVectorImpl<Type> &inferred) {
-  return inferRowwise<SoftmaxGradOp>(context, location, op.getOperands(), inferred);
+FailureOr<Type> SoftmaxGradOp::inferType(Adaptor op, const Rejection &reject) {
+  return inferRowwise(reject, op.getOperands());
 }
 
 ShardingRule SoftmaxGradOp::getShardingRule() { return rowwiseRule(*this, 1); }
 OpCost SoftmaxGradOp::getCost() { return costPerElement(*this, 5); }
 
-LogicalResult SoftmaxGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                      const RunScalars &) {
+LogicalResult SoftmaxGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   int64_t size = rowSize(operands[0]);
   for (int64_t row = 0; row < numRows(operands[0]); ++row) {
     const double *grad = operands[0].data.data() + row * size, *output = operands[1].data.data() + row * size;
@@ -167,41 +148,30 @@ LogicalResult SoftmaxGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArra
 /// With u the gradient that arrives: at dy it is the same function of u, at y scale · (u (dy - Σ dy y) - dy Σ u y).
 Gradients SoftmaxGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   Expression u(builder, getLoc(), grads[0]), g(builder, getLoc(), getGrad()), y(builder, getLoc(), getOutput());
-  auto sumOfRow = [&](Value value) {
-    return Expression(builder, getLoc(),
-                      builder.create<ReduceSumOp>(getLoc(), value, ArrayRef<int64_t>{tensorOf(value).getRank() - 1},
-                                                  /*keep=*/true, PlaceAttr()));
-  };
-  Value atGrad = builder.create<SoftmaxGradOp>(getLoc(), u, y, getScale(), PlaceAttr());
+  Value atGrad = create<SoftmaxGradOp>(builder, getLoc(), u, y, getScale());
   Expression atOutput = u * (g - sumOfRow(g * y)) - g * sumOfRow(u * y);
   return SmallVector<Value>{atGrad, atOutput * getScale().convertToDouble()};
 }
 
 //===- LogSoftmaxOp ----------------------------------------------------------------------------------------------===//
 
-LogicalResult LogSoftmaxOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                             SmallVectorImpl<Type> &inferred) {
-  if (failed(inferRowwise<LogSoftmaxOp>(context, location, op.getOperands(), inferred)))
-    return failure();
-  return checkAxis<LogSoftmaxOp>(location, op, inferred[0]);
-}
+FailureOr<Type> LogSoftmaxOp::inferType(Adaptor op, const Rejection &reject) { return inferAlongAxis(op, reject); }
 
 SmallVector<Value> LogSoftmaxOp::decompose(OpBuilder &builder) {
   return moveAxis(*this, builder,
-                  [&](Value turned) -> Value { return builder.create<LogSoftmaxOp>(getLoc(), turned, PlaceAttr()); });
+                  [&](Value turned) -> Value { return create<LogSoftmaxOp>(builder, getLoc(), turned); });
 }
 
 Gradients LogSoftmaxOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   if (!isOverLast(*this))
     return emitOpError("is not over the last dimension: run --dg-decompose first");
-  return SmallVector<Value>{builder.create<LogSoftmaxGradOp>(getLoc(), grads[0], getResult(), PlaceAttr())};
+  return SmallVector<Value>{create<LogSoftmaxGradOp>(builder, getLoc(), grads[0], getResult())};
 }
 
-ShardingRule LogSoftmaxOp::getShardingRule() { return axisRule(*this); }
+ShardingRule LogSoftmaxOp::getShardingRule() { return lineRule(*this, axisOf(*this)); }
 OpCost LogSoftmaxOp::getCost() { return costPerElement(*this, 5); }
 
-LogicalResult LogSoftmaxOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                     const RunScalars &) {
+LogicalResult LogSoftmaxOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   const HostTensor &input = operands[0];
   int64_t axis = axisOf(*this), size = input.shape[axis], stride = lineStride(input.shape, axis);
   forEachLine(input.shape, axis, [&](int64_t first) {
@@ -219,16 +189,14 @@ LogicalResult LogSoftmaxOp::evaluate(ArrayRef<HostTensor> operands, MutableArray
 
 //===- LogSoftmaxGradOp ------------------------------------------------------------------------------------------===//
 
-LogicalResult LogSoftmaxGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                 SmallVectorImpl<Type> &inferred) {
-  return inferRowwise<LogSoftmaxGradOp>(context, location, op.getOperands(), inferred);
+FailureOr<Type> LogSoftmaxGradOp::inferType(Adaptor op, const Rejection &reject) {
+  return inferRowwise(reject, op.getOperands());
 }
 
 ShardingRule LogSoftmaxGradOp::getShardingRule() { return rowwiseRule(*this, 1); }
 OpCost LogSoftmaxGradOp::getCost() { return costPerElement(*this, 4); }
 
-LogicalResult LogSoftmaxGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                         const RunScalars &) {
+LogicalResult LogSoftmaxGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   int64_t size = rowSize(operands[0]);
   for (int64_t row = 0; row < numRows(operands[0]); ++row) {
     const double *grad = operands[0].data.data() + row * size, *output = operands[1].data.data() + row * size;
@@ -244,11 +212,6 @@ LogicalResult LogSoftmaxGradOp::evaluate(ArrayRef<HostTensor> operands, MutableA
 /// With u the gradient that arrives: at dy it is u - Σ u e^y, at y -u e^y Σ dy.
 Gradients LogSoftmaxGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   Expression u(builder, getLoc(), grads[0]), g(builder, getLoc(), getGrad()), y(builder, getLoc(), getOutput());
-  auto sumOfRow = [&](Value value) {
-    return Expression(builder, getLoc(),
-                      builder.create<ReduceSumOp>(getLoc(), value, ArrayRef<int64_t>{tensorOf(value).getRank() - 1},
-                                                  /*keep=*/true, PlaceAttr()));
-  };
   Expression weighted = u * y.apply<ExpOp>();
   return SmallVector<Value>{u - sumOfRow(weighted), -(weighted * sumOfRow(g))};
 }
@@ -263,33 +226,27 @@ static std::optional<int64_t> firstNormalized(IntegerAttr axis, RankedTensorType
 }
 
 /// Weight and bias have the sizes of the input's dimensions from `first` on.
-template <typename Op>
-static LogicalResult checkRowParameter(std::optional<Location> location, StringRef name, RankedTensorType parameter,
+static LogicalResult checkRowParameter(const Rejection &reject, StringRef name, RankedTensorType parameter,
                                        RankedTensorType input, int64_t first) {
   bool isGood = isa<FloatType>(input.getElementType()) &&
                 mayBeEqual(parameter.getShape(), input.getShape().drop_front(size_t(first))) &&
                 (parameter.getElementType() == input.getElementType() ||
                  parameter.getElementType() == arithmeticType(input.getElementType()));
   return isGood ? success()
-                : reject<Op>(location, "has ", name, " ", parameter, " for input ", input,
-                             ", expected floats, and one element for each of the input's ",
-                             first + 1 == input.getRank() ? "last dimension" : "dimensions that are normalized");
+                : reject("has ", name, " ", parameter, " for input ", input,
+                         ", expected floats, and one element for each of the input's ",
+                         first + 1 == input.getRank() ? "last dimension" : "dimensions that are normalized");
 }
 
-LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                            SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> LayerNormOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
   std::optional<int64_t> first = firstNormalized(op.getAxisAttr(), input);
   if (!first)
-    return reject<LayerNormOp>(location, "has input ", input, " and axis ", op.getAxisAttr(),
-                               ", expected one of its dimensions");
-  if (failed(checkRowParameter<LayerNormOp>(location, "weight", tensorOf(op.getWeight()), input, *first)) ||
-      failed(checkRowParameter<LayerNormOp>(location, "bias", tensorOf(op.getBias()), input, *first)))
+    return reject("has input ", input, " and axis ", op.getAxisAttr(), ", expected one of its dimensions");
+  if (failed(checkRowParameter(reject, "weight", tensorOf(op.getWeight()), input, *first)) ||
+      failed(checkRowParameter(reject, "bias", tensorOf(op.getBias()), input, *first)))
     return failure();
-  inferred.push_back(input);
-  return success();
+  return input;
 }
 
 /// Several dimensions are normalized as one.
@@ -301,14 +258,14 @@ SmallVector<Value> LayerNormOp::decompose(OpBuilder &builder) {
   int64_t size = tensorOf(getWeight()).getNumElements();
   SmallVector<int64_t> rows(input.getShape().take_front(size_t(first)));
   rows.push_back(size);
-  Value normal = builder.create<LayerNormOp>(
-      getLoc(), buildReshape(builder, getLoc(), getInput(), rows), buildReshape(builder, getLoc(), getWeight(), {size}),
-      buildReshape(builder, getLoc(), getBias(), {size}), getEpsilonAttr(), PlaceAttr());
+  Value normal = create<LayerNormOp>(builder, getLoc(), buildReshape(builder, getLoc(), getInput(), rows),
+                                     buildReshape(builder, getLoc(), getWeight(), {size}),
+                                     buildReshape(builder, getLoc(), getBias(), {size}), getEpsilonAttr());
   return {buildReshape(builder, getLoc(), normal, input.getShape())};
 }
 
 Gradients LayerNormOp::buildGradients(OpBuilder &builder, ValueRange grads) {
-  auto op = builder.create<LayerNormGradOp>(getLoc(), grads[0], getInput(), getWeight(), getEpsilon(), PlaceAttr());
+  auto op = create<LayerNormGradOp>(builder, getLoc(), grads[0], getInput(), getWeight(), getEpsilon());
   return SmallVector<Value>(op->getResults());
 }
 
@@ -327,8 +284,7 @@ static std::pair<double, double> momentsOf(ArrayRef<double> row, double epsilon)
   return {mean, 1 / std::sqrt(variance + epsilon)};
 }
 
-LogicalResult LayerNormOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                    const RunScalars &) {
+LogicalResult LayerNormOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   int64_t size = operands[1].numElements(), rows = size == 0 ? 0 : operands[0].numElements() / size;
   for (int64_t row = 0; row < rows; ++row) {
     auto in = ArrayRef<double>(operands[0].data).slice(row * size, size);
@@ -341,19 +297,15 @@ LogicalResult LayerNormOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayR
 
 //===- LayerNormGradOp -------------------------------------------------------------------------------------------===//
 
-LogicalResult LayerNormGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 3, inferred))
-    return success();
+FailureOr<SmallVector<Type>> LayerNormGradOp::inferTypes(Adaptor op, const Rejection &reject) {
   auto grad = tensorOf(op.getGrad()), input = tensorOf(op.getInput()), weight = tensorOf(op.getWeight());
   if (!mayBeEqual(grad.getShape(), input.getShape()) || grad.getElementType() != input.getElementType())
-    return reject<LayerNormGradOp>(location, "has gradient ", grad, " for input ", input, ", expected equal types");
+    return reject("has gradient ", grad, " for input ", input, ", expected equal types");
   if (input.getRank() < 1)
-    return reject<LayerNormGradOp>(location, "has input ", input, ", expected at least one dimension");
-  if (failed(checkRowParameter<LayerNormGradOp>(location, "weight", weight, input, input.getRank() - 1)))
+    return reject("has input ", input, ", expected at least one dimension");
+  if (failed(checkRowParameter(reject, "weight", weight, input, input.getRank() - 1)))
     return failure();
-  inferred.append({input, weight, weight});
-  return success();
+  return SmallVector<Type>{input, weight, weight};
 }
 
 /// The gradients of weight and bias are sums over rows: partial where the rows are cut.
@@ -370,7 +322,7 @@ Gradients LayerNormGradOp::buildGradients(OpBuilder &builder, ValueRange grads) 
     double size = double(tensorOf(getWeight()).getNumElements());
     SmallVector<int64_t> rows = llvm::to_vector(llvm::seq<int64_t>(0, last));
     auto sum = [&](Value value, ArrayRef<int64_t> dims, bool keeps) {
-      return Expression(parts, loc, parts.create<ReduceSumOp>(loc, value, dims, keeps, PlaceAttr()));
+      return Expression(parts, loc, create<ReduceSumOp>(parts, loc, value, dims, keeps));
     };
     auto mean = [&](Expression value) { return sum(value, {last}, /*keeps=*/true) / size; };
     auto overRows = [&](Expression value) { return rows.empty() ? value : sum(value, rows, /*keeps=*/false); };
@@ -383,8 +335,7 @@ Gradients LayerNormGradOp::buildGradients(OpBuilder &builder, ValueRange grads) 
 }
 
 /// With x̂ the normalised row and h = dy · weight: dx = (h - mean(h) - x̂ · mean(h · x̂)) / √(variance + ε).
-LogicalResult LayerNormGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                        const RunScalars &) {
+LogicalResult LayerNormGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   int64_t size = rowSize(operands[0]);
   for (int64_t row = 0; row < numRows(operands[0]); ++row) {
     auto grad = ArrayRef<double>(operands[0].data).slice(row * size, size);
@@ -405,16 +356,8 @@ LogicalResult LayerNormGradOp::evaluate(ArrayRef<HostTensor> operands, MutableAr
   return success();
 }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addNormalizationOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/reduction/NormalizationOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/reduction/NormalizationOps.cpp.inc"
+#define DG_OPS "ir/ops/reduction/NormalizationOps.cpp.inc"
+#define DG_ADD_OPS addNormalizationOps
+#include "ir/ops/Family.inc"

@@ -21,26 +21,36 @@ using namespace mlir;
 
 namespace dg::ir {
 
-/// The shape of the pooled images; fails where kernel or strides do not fit them.
-template <typename Op>
-static FailureOr<SmallVector<int64_t>> pooledShape(std::optional<Location> location, RankedTensorType input,
-                                                   DenseI64ArrayAttr kernel, ArrayRef<int64_t> strides) {
+/// The type of the pooled images; fails where kernel or strides do not fit them.
+static FailureOr<Type> inferPool2d(const Rejection &reject, RankedTensorType input, DenseI64ArrayAttr kernel,
+                                   ArrayRef<int64_t> strides) {
   if (input.getRank() != 4 || !isa<FloatType>(input.getElementType()))
-    return reject<Op>(location, "has input ", input, ", expected floats (dg.cast makes them) in [n, c, h, w]");
+    return reject("has input ", input, ", expected floats (dg.cast makes them) in [n, c, h, w]");
   if (kernel.size() != 2 || strides.size() != 2 || llvm::any_of(strides, [](int64_t stride) { return stride < 1; }) ||
       llvm::any_of(kernel.asArrayRef(), [](int64_t size) { return size < 1; }))
-    return reject<Op>(location, "has kernel ", kernel, ", expected two sizes, and two strides or none, all above 0");
+    return reject("has kernel ", kernel, ", expected two sizes, and two strides or none, all above 0");
   SmallVector<int64_t> shape(input.getShape());
   for (int64_t i = 0; i < 2; ++i) {
     int64_t &size = shape[2 + i];
     if (ShapedType::isDynamic(size))
       continue;
     if (size < kernel[i])
-      return reject<Op>(location, "has a kernel of ", kernel[i], " over ", size, " elements of input ", input,
-                        ", expected a kernel that fits");
+      return reject("has a kernel of ", kernel[i], " over ", size, " elements of input ", input,
+                    ", expected a kernel that fits");
     size = (size - kernel[i]) / strides[i] + 1;
   }
-  return shape;
+  return RankedTensorType::get(shape, input.getElementType());
+}
+
+/// What a gradient checks: that pooling the input gives the gradient's type. The answer is the input's.
+static FailureOr<Type> checkPooled(const Rejection &reject, RankedTensorType grad, RankedTensorType input,
+                                   FailureOr<Type> pooled) {
+  if (failed(pooled))
+    return failure();
+  auto expected = cast<RankedTensorType>(*pooled);
+  if (!mayBeEqual(expected.getShape(), grad.getShape()) || expected.getElementType() != grad.getElementType())
+    return reject("has gradient ", grad, ", expected the type of the pooled input, ", expected);
+  return input;
 }
 
 /// Strides are the kernel's size where left out.
@@ -67,21 +77,13 @@ static void forEachWindow(const HostTensor &input, ArrayRef<int64_t> pooled, Arr
 
 //===- MaxPool2dOp -----------------------------------------------------------------------------------------------===//
 
-LogicalResult MaxPool2dOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                            SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
-  auto input = tensorOf(op.getInput());
-  auto shape = pooledShape<MaxPool2dOp>(location, input, op.getKernelAttr(), stridesOf(op));
-  if (failed(shape))
-    return failure();
-  inferred.push_back(RankedTensorType::get(*shape, input.getElementType()));
-  return success();
+FailureOr<Type> MaxPool2dOp::inferType(Adaptor op, const Rejection &reject) {
+  return inferPool2d(reject, tensorOf(op.getInput()), op.getKernelAttr(), stridesOf(op));
 }
 
-FailureOr<SmallVector<Value>> MaxPool2dOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+Gradients MaxPool2dOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   return SmallVector<Value>{
-      builder.create<MaxPool2dGradOp>(getLoc(), grads[0], getInput(), getKernelAttr(), getStridesAttr(), PlaceAttr())};
+      create<MaxPool2dGradOp>(builder, getLoc(), grads[0], getInput(), getKernelAttr(), getStridesAttr())};
 }
 
 ShardingRule MaxPool2dOp::getShardingRule() { return leadingRule(*this, 2, {0}, {0}); }
@@ -91,8 +93,7 @@ OpCost MaxPool2dOp::getCost() {
           operandAndResultBytes(*this)};
 }
 
-LogicalResult MaxPool2dOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                    const RunScalars &) {
+LogicalResult MaxPool2dOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   forEachWindow(operands[0], results[0].shape, getKernel(), stridesOf(*this),
                 [&](int64_t out, int64_t in) { results[0].data[out] = operands[0].data[in]; });
   return success();
@@ -100,19 +101,10 @@ LogicalResult MaxPool2dOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayR
 
 //===- MaxPool2dGradOp -------------------------------------------------------------------------------------------===//
 
-LogicalResult MaxPool2dGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
-  auto grad = tensorOf(op.getGrad()), input = tensorOf(op.getInput());
-  auto shape = pooledShape<MaxPool2dGradOp>(location, input, op.getKernelAttr(), stridesOf(op));
-  if (failed(shape))
-    return failure();
-  if (!mayBeEqual(*shape, grad.getShape()) || input.getElementType() != grad.getElementType())
-    return reject<MaxPool2dGradOp>(location, "has gradient ", grad, ", expected the type of the pooled input, ",
-                                   RankedTensorType::get(*shape, input.getElementType()));
-  inferred.push_back(input);
-  return success();
+FailureOr<Type> MaxPool2dGradOp::inferType(Adaptor op, const Rejection &reject) {
+  auto input = tensorOf(op.getInput());
+  return checkPooled(reject, tensorOf(op.getGrad()), input,
+                     inferPool2d(reject, input, op.getKernelAttr(), stridesOf(op)));
 }
 
 /// The elements of `value` at the places that max_pool_indices found: what max_pool does, with another's choice. It is
@@ -120,20 +112,16 @@ LogicalResult MaxPool2dGradOp::inferReturnTypes(MLIRContext *context, std::optio
 static Value buildPicked(OpBuilder &builder, Location loc, Value value, Value indices) {
   auto flat = [&](Value image) {
     ArrayRef<int64_t> shape = tensorOf(image).getShape();
-    int64_t places = 1;
-    for (int64_t size : shape.drop_front(2))
-      places *= size;
-    return buildReshape(builder, loc, image, {shape[0], shape[1], places});
+    return buildReshape(builder, loc, image, {shape[0], shape[1], ShapedType::getNumElements(shape.drop_front(2))});
   };
-  Value picked =
-      builder.create<GatherElementsOp>(loc, flat(value), flat(indices), builder.getI64IntegerAttr(2), PlaceAttr());
+  Value picked = create<GatherElementsOp>(builder, loc, flat(value), flat(indices), builder.getI64IntegerAttr(2));
   return buildReshape(builder, loc, picked, tensorOf(indices).getShape());
 }
 
-FailureOr<SmallVector<Value>> MaxPool2dGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+Gradients MaxPool2dGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   auto none = builder.getDenseI64ArrayAttr({});
-  Value indices = builder.create<MaxPoolIndicesOp>(getLoc(), getInput(), getKernelAttr(), getStridesAttr(), none, none,
-                                                   UnitAttr(), PlaceAttr());
+  Value indices = create<MaxPoolIndicesOp>(builder, getLoc(), getInput(), getKernelAttr(), getStridesAttr(), none, none,
+                                           UnitAttr());
   return SmallVector<Value>{buildPicked(builder, getLoc(), grads[0], indices),
                             buildZeros(builder, getLoc(), getInput())};
 }
@@ -144,8 +132,7 @@ OpCost MaxPool2dGradOp::getCost() {
   return {double(tensorOf(getGrad()).getNumElements()) * getKernel()[0] * getKernel()[1], operandAndResultBytes(*this)};
 }
 
-LogicalResult MaxPool2dGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                        const RunScalars &) {
+LogicalResult MaxPool2dGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   forEachWindow(operands[1], operands[0].shape, getKernel(), stridesOf(*this),
                 [&](int64_t out, int64_t in) { results[0].data[in] += operands[0].data[out]; });
   return success();
@@ -158,41 +145,28 @@ template <typename Op> static Windows windowsOf(Op op) {
 }
 
 /// The type of the pooled input [n, c, …]; fails where the windows do not fit it.
-template <typename Op, typename Adaptor>
-static FailureOr<RankedTensorType> inferPool(std::optional<Location> location, Adaptor op, RankedTensorType input) {
+template <typename Adaptor>
+static FailureOr<Type> inferPool(const Rejection &reject, Adaptor op, RankedTensorType input) {
   std::string error = findWindowError(op.getKernel(), stridesOf(op), op.getPadding(), op.getDilation());
   if (!error.empty())
-    return reject<Op>(location, error);
+    return reject(error);
   Windows windows = windowsOf(op);
   if (input.getRank() != int64_t(windows.rank()) + 2 || !isa<FloatType>(input.getElementType()))
-    return reject<Op>(location, "has input ", input, ", expected floats (dg.cast makes them) in [n, c] and ",
-                      windows.rank(), " more dimensions, as the kernel has sizes");
+    return reject("has input ", input, ", expected floats (dg.cast makes them) in [n, c] and ", windows.rank(),
+                  " more dimensions, as the kernel has sizes");
   SmallVector<int64_t> shape(input.getShape());
   for (size_t dim = 0; dim < windows.rank(); ++dim) {
     int64_t &size = shape[2 + dim];
     if (std::max(windows.before[dim], windows.after[dim]) >= windows.extent(dim))
-      return reject<Op>(location, "has padding ", std::max(windows.before[dim], windows.after[dim]), " for windows of ",
-                        windows.extent(dim), ", expected less: a window must reach the input");
+      return reject("has padding ", std::max(windows.before[dim], windows.after[dim]), " for windows of ",
+                    windows.extent(dim), ", expected less: a window must reach the input");
     int64_t windowed = windows.outputSize(dim, size);
     if (windowed == 0)
-      return reject<Op>(location, "has a kernel over ", windows.extent(dim), " of the ", size, " elements of input ",
-                        input, ", expected a kernel that fits");
+      return reject("has a kernel over ", windows.extent(dim), " of the ", size, " elements of input ", input,
+                    ", expected a kernel that fits");
     size = windowed;
   }
   return RankedTensorType::get(shape, input.getElementType());
-}
-
-/// What a gradient checks: that pooling the input gives the gradient's shape.
-template <typename Op, typename Adaptor>
-static LogicalResult inferPoolGrad(std::optional<Location> location, Adaptor op, RankedTensorType grad,
-                                   RankedTensorType input, SmallVectorImpl<Type> &inferred) {
-  auto pooled = inferPool<Op>(location, op, input);
-  if (failed(pooled))
-    return failure();
-  if (!mayBeEqual(pooled->getShape(), grad.getShape()) || pooled->getElementType() != grad.getElementType())
-    return reject<Op>(location, "has gradient ", grad, ", expected the type of the pooled input, ", *pooled);
-  inferred.push_back(input);
-  return success();
 }
 
 template <typename Op> static OpCost poolCost(Op op, Value pooled) {
@@ -202,24 +176,16 @@ template <typename Op> static OpCost poolCost(Op op, Value pooled) {
 /// Calls `visit(output, input)` for each tap inside, over all images; both count elements of the whole tensors.
 template <typename Visit>
 static void forEachPoolTap(const Windows &windows, ArrayRef<int64_t> input, ArrayRef<int64_t> output, Visit visit) {
-  auto places = [](ArrayRef<int64_t> shape) {
-    int64_t count = 1;
-    for (int64_t size : shape.drop_front(2))
-      count *= size;
-    return count;
-  };
+  int64_t places = ShapedType::getNumElements(input.drop_front(2)),
+          windowed = ShapedType::getNumElements(output.drop_front(2));
   for (int64_t image = 0; image < input[0] * input[1]; ++image)
-    forEachTap(windows, input.drop_front(2), output.drop_front(2), [&](int64_t out, int64_t in, int64_t) {
-      visit(image * places(output) + out, image * places(input) + in);
-    });
+    forEachTap(windows, input.drop_front(2), output.drop_front(2),
+               [&](int64_t out, int64_t in, int64_t) { visit(image * windowed + out, image * places + in); });
 }
 
 /// The place of the first largest element of each window in the whole input; -1 for a window that lies in the padding.
 static std::vector<int64_t> findLargest(const Windows &windows, const HostTensor &input, ArrayRef<int64_t> output) {
-  int64_t count = 1;
-  for (int64_t size : output)
-    count *= size;
-  std::vector<int64_t> places(size_t(count), -1);
+  std::vector<int64_t> places(size_t(ShapedType::getNumElements(output)), -1);
   forEachPoolTap(windows, input.shape, output, [&](int64_t out, int64_t in) {
     int64_t &place = places[size_t(out)];
     if (place < 0 || input.data[in] > input.data[place])
@@ -230,35 +196,27 @@ static std::vector<int64_t> findLargest(const Windows &windows, const HostTensor
 
 //===- MaxPoolOp -------------------------------------------------------------------------------------------------===//
 
-LogicalResult MaxPoolOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                          SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
-  auto type = inferPool<MaxPoolOp>(location, op, tensorOf(op.getInput()));
-  if (failed(type))
-    return failure();
-  inferred.push_back(*type);
-  return success();
+FailureOr<Type> MaxPoolOp::inferType(Adaptor op, const Rejection &reject) {
+  return inferPool(reject, op, tensorOf(op.getInput()));
 }
 
-FailureOr<SmallVector<Value>> MaxPoolOp::buildGradients(OpBuilder &builder, ValueRange grads) {
-  return SmallVector<Value>{builder.create<MaxPoolGradOp>(getLoc(), grads[0], getInput(), getKernelAttr(),
-                                                          getStridesAttr(), getPaddingAttr(), getDilationAttr(),
-                                                          getCeilAttr(), PlaceAttr())};
+Gradients MaxPoolOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  return SmallVector<Value>{create<MaxPoolGradOp>(builder, getLoc(), grads[0], getInput(), getKernelAttr(),
+                                                  getStridesAttr(), getPaddingAttr(), getDilationAttr(),
+                                                  getCeilAttr())};
 }
 
 SmallVector<Value> MaxPoolOp::decompose(OpBuilder &builder) {
   Windows windows = windowsOf(*this);
   if (windows.rank() != 2 || windows.isPadded() || windows.isDilated() || getCeil())
     return {};
-  return {builder.create<MaxPool2dOp>(getLoc(), getInput(), getKernelAttr(), getStridesAttr(), PlaceAttr())};
+  return {create<MaxPool2dOp>(builder, getLoc(), getInput(), getKernelAttr(), getStridesAttr())};
 }
 
 ShardingRule MaxPoolOp::getShardingRule() { return leadingRule(*this, 2, {0}, {0}); }
 OpCost MaxPoolOp::getCost() { return poolCost(*this, getResult()); }
 
-LogicalResult MaxPoolOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                  const RunScalars &) {
+LogicalResult MaxPoolOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   for (auto [out, place] :
        llvm::zip_equal(results[0].data, findLargest(windowsOf(*this), operands[0], results[0].shape)))
     out = place < 0 ? -std::numeric_limits<double>::infinity() : operands[0].data[place];
@@ -267,22 +225,17 @@ LogicalResult MaxPoolOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef
 
 //===- MaxPoolIndicesOp ------------------------------------------------------------------------------------------===//
 
-LogicalResult MaxPoolIndicesOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                 SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
-  auto type = inferPool<MaxPoolIndicesOp>(location, op, tensorOf(op.getInput()));
-  if (failed(type))
+FailureOr<Type> MaxPoolIndicesOp::inferType(Adaptor op, const Rejection &reject) {
+  FailureOr<Type> pooled = inferPool(reject, op, tensorOf(op.getInput()));
+  if (failed(pooled))
     return failure();
-  inferred.push_back(RankedTensorType::get(type->getShape(), IntegerType::get(context, 64)));
-  return success();
+  return cast<RankedTensorType>(*pooled).clone(IntegerType::get(pooled->getContext(), 64));
 }
 
 ShardingRule MaxPoolIndicesOp::getShardingRule() { return leadingRule(*this, 2, {0}, {0}); }
 OpCost MaxPoolIndicesOp::getCost() { return poolCost(*this, getResult()); }
 
-LogicalResult MaxPoolIndicesOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                         const RunScalars &) {
+LogicalResult MaxPoolIndicesOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   int64_t places = operands[0].numElements() / std::max<int64_t>(1, operands[0].shape[0] * operands[0].shape[1]);
   for (auto [out, place] :
        llvm::zip_equal(results[0].data, findLargest(windowsOf(*this), operands[0], results[0].shape)))
@@ -292,16 +245,14 @@ LogicalResult MaxPoolIndicesOp::evaluate(ArrayRef<HostTensor> operands, MutableA
 
 //===- MaxPoolGradOp ---------------------------------------------------------------------------------------------===//
 
-LogicalResult MaxPoolGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                              SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
-  return inferPoolGrad<MaxPoolGradOp>(location, op, tensorOf(op.getGrad()), tensorOf(op.getInput()), inferred);
+FailureOr<Type> MaxPoolGradOp::inferType(Adaptor op, const Rejection &reject) {
+  auto input = tensorOf(op.getInput());
+  return checkPooled(reject, tensorOf(op.getGrad()), input, inferPool(reject, op, input));
 }
 
-FailureOr<SmallVector<Value>> MaxPoolGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
-  Value indices = builder.create<MaxPoolIndicesOp>(getLoc(), getInput(), getKernelAttr(), getStridesAttr(),
-                                                   getPaddingAttr(), getDilationAttr(), getCeilAttr(), PlaceAttr());
+Gradients MaxPoolGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  Value indices = create<MaxPoolIndicesOp>(builder, getLoc(), getInput(), getKernelAttr(), getStridesAttr(),
+                                           getPaddingAttr(), getDilationAttr(), getCeilAttr());
   return SmallVector<Value>{buildPicked(builder, getLoc(), grads[0], indices),
                             buildZeros(builder, getLoc(), getInput())};
 }
@@ -309,8 +260,7 @@ FailureOr<SmallVector<Value>> MaxPoolGradOp::buildGradients(OpBuilder &builder, 
 ShardingRule MaxPoolGradOp::getShardingRule() { return leadingRule(*this, 2, {0, 1}, {0}); }
 OpCost MaxPoolGradOp::getCost() { return poolCost(*this, getGrad()); }
 
-LogicalResult MaxPoolGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                      const RunScalars &) {
+LogicalResult MaxPoolGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   for (auto [grad, place] :
        llvm::zip_equal(operands[0].data, findLargest(windowsOf(*this), operands[1], operands[0].shape)))
     if (place >= 0)
@@ -342,29 +292,21 @@ static std::vector<double> divisorsOf(Op op, ArrayRef<int64_t> inputSizes, Array
   return all;
 }
 
-LogicalResult AvgPoolOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                          SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
-  auto type = inferPool<AvgPoolOp>(location, op, tensorOf(op.getInput()));
-  if (failed(type))
-    return failure();
-  inferred.push_back(*type);
-  return success();
+FailureOr<Type> AvgPoolOp::inferType(Adaptor op, const Rejection &reject) {
+  return inferPool(reject, op, tensorOf(op.getInput()));
 }
 
-FailureOr<SmallVector<Value>> AvgPoolOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+Gradients AvgPoolOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   auto sizes = builder.getDenseI64ArrayAttr(tensorOf(getInput()).getShape().drop_front(2));
-  return SmallVector<Value>{builder.create<AvgPoolGradOp>(getLoc(), grads[0], sizes, getKernelAttr(), getStridesAttr(),
-                                                          getPaddingAttr(), getDilationAttr(), getCeilAttr(),
-                                                          getCountIncludePadAttr(), getSumAttr(), PlaceAttr())};
+  return SmallVector<Value>{create<AvgPoolGradOp>(builder, getLoc(), grads[0], sizes, getKernelAttr(), getStridesAttr(),
+                                                  getPaddingAttr(), getDilationAttr(), getCeilAttr(),
+                                                  getCountIncludePadAttr(), getSumAttr())};
 }
 
 ShardingRule AvgPoolOp::getShardingRule() { return leadingRule(*this, 2, {0}, {0}); }
 OpCost AvgPoolOp::getCost() { return poolCost(*this, getResult()); }
 
-LogicalResult AvgPoolOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                  const RunScalars &) {
+LogicalResult AvgPoolOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   ArrayRef<int64_t> in = operands[0].shape, out = results[0].shape;
   std::vector<double> divisors = divisorsOf(*this, in.drop_front(2), out.drop_front(2));
   forEachPoolTap(windowsOf(*this), in, out, [&](int64_t to, int64_t from) {
@@ -373,33 +315,29 @@ LogicalResult AvgPoolOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef
   return success();
 }
 
-LogicalResult AvgPoolGradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                              SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> AvgPoolGradOp::inferType(Adaptor op, const Rejection &reject) {
   auto grad = tensorOf(op.getGrad());
   if (grad.getRank() != int64_t(op.getKernel().size()) + 2 || op.getInputSize().size() != op.getKernel().size() ||
       llvm::any_of(op.getInputSize(), [](int64_t size) { return size < 1; }))
-    return reject<AvgPoolGradOp>(location, "has gradient ", grad, " and input_size ", op.getInputSizeAttr(),
-                                 ", expected [n, c] and as many sizes above 0 as the kernel has");
+    return reject("has gradient ", grad, " and input_size ", op.getInputSizeAttr(),
+                  ", expected [n, c] and as many sizes above 0 as the kernel has");
   SmallVector<int64_t> shape{grad.getDimSize(0), grad.getDimSize(1)};
   llvm::append_range(shape, op.getInputSize());
-  return inferPoolGrad<AvgPoolGradOp>(location, op, grad, RankedTensorType::get(shape, grad.getElementType()),
-                                      inferred);
+  auto input = RankedTensorType::get(shape, grad.getElementType());
+  return checkPooled(reject, grad, input, inferPool(reject, op, input));
 }
 
 /// Both are linear, and each is the other's transpose.
-FailureOr<SmallVector<Value>> AvgPoolGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
-  return SmallVector<Value>{builder.create<AvgPoolOp>(getLoc(), grads[0], getKernelAttr(), getStridesAttr(),
-                                                      getPaddingAttr(), getDilationAttr(), getCeilAttr(),
-                                                      getCountIncludePadAttr(), getSumAttr(), PlaceAttr())};
+Gradients AvgPoolGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
+  return SmallVector<Value>{create<AvgPoolOp>(builder, getLoc(), grads[0], getKernelAttr(), getStridesAttr(),
+                                              getPaddingAttr(), getDilationAttr(), getCeilAttr(),
+                                              getCountIncludePadAttr(), getSumAttr())};
 }
 
 ShardingRule AvgPoolGradOp::getShardingRule() { return leadingRule(*this, 2, {0}, {0}); }
 OpCost AvgPoolGradOp::getCost() { return poolCost(*this, getGrad()); }
 
-LogicalResult AvgPoolGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                      const RunScalars &) {
+LogicalResult AvgPoolGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   ArrayRef<int64_t> in = results[0].shape, out = operands[0].shape;
   std::vector<double> divisors = divisorsOf(*this, in.drop_front(2), out.drop_front(2));
   forEachPoolTap(windowsOf(*this), in, out, [&](int64_t from, int64_t to) {
@@ -410,17 +348,10 @@ LogicalResult AvgPoolGradOp::evaluate(ArrayRef<HostTensor> operands, MutableArra
 
 //===- LpPoolOp --------------------------------------------------------------------------------------------------===//
 
-LogicalResult LpPoolOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                         SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> LpPoolOp::inferType(Adaptor op, const Rejection &reject) {
   if (int64_t(op.getP()) < 1)
-    return reject<LpPoolOp>(location, "has p = ", int64_t(op.getP()), ", expected at least 1");
-  auto type = inferPool<LpPoolOp>(location, op, tensorOf(op.getInput()));
-  if (failed(type))
-    return failure();
-  inferred.push_back(*type);
-  return success();
+    return reject("has p = ", int64_t(op.getP()), ", expected at least 1");
+  return inferPool(reject, op, tensorOf(op.getInput()));
 }
 
 /// A sum of powers, and its root. The largest element cannot be divided out first, so p stays what a float can hold.
@@ -429,14 +360,13 @@ SmallVector<Value> LpPoolOp::decompose(OpBuilder &builder) {
   double p = double(getP());
   Expression powers = p == 1 ? x.apply<AbsOp>() : p == 2 ? x * x : x.apply<AbsOp>().with<PowOp>(x.number(p));
   Expression sum(builder, getLoc(),
-                 builder.create<AvgPoolOp>(getLoc(), powers.value(), getKernelAttr(), getStridesAttr(),
-                                           getPaddingAttr(), getDilationAttr(), getCeilAttr(), UnitAttr(),
-                                           builder.getUnitAttr(), PlaceAttr()));
+                 create<AvgPoolOp>(builder, getLoc(), powers.value(), getKernelAttr(), getStridesAttr(),
+                                   getPaddingAttr(), getDilationAttr(), getCeilAttr(), UnitAttr(),
+                                   builder.getUnitAttr()));
   return {p == 1 ? sum : rootOfSum(builder, getLoc(), sum, p)};
 }
 
-LogicalResult LpPoolOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                 const RunScalars &) {
+LogicalResult LpPoolOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   double p = double(getP());
   forEachPoolTap(windowsOf(*this), operands[0].shape, results[0].shape, [&](int64_t to, int64_t from) {
     results[0].data[size_t(to)] += std::pow(std::abs(operands[0].data[size_t(from)]), p);
@@ -448,70 +378,55 @@ LogicalResult LpPoolOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<
 
 //===- Global pools ----------------------------------------------------------------------------------------------===//
 
-template <typename Op>
-static LogicalResult inferGlobalPool(MLIRContext *context, std::optional<Location> location, ValueRange operands,
-                                     SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, operands, 1, inferred))
-    return success();
-  auto input = tensorOf(operands[0]);
+static FailureOr<Type> inferGlobalPool(const Rejection &reject, RankedTensorType input) {
   if (input.getRank() < 3 || !isa<FloatType>(input.getElementType()) ||
       llvm::is_contained(input.getShape().drop_front(2), 0))
-    return reject<Op>(location, "has input ", input,
-                      ", expected floats (dg.cast makes them) in [n, c, …] with at least one place");
+    return reject("has input ", input, ", expected floats (dg.cast makes them) in [n, c, …] with at least one place");
   SmallVector<int64_t> shape(input.getRank(), 1);
   shape[0] = input.getDimSize(0), shape[1] = input.getDimSize(1);
-  inferred.push_back(RankedTensorType::get(shape, input.getElementType()));
-  return success();
+  return RankedTensorType::get(shape, input.getElementType());
 }
 
-LogicalResult GlobalAvgPoolOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                SmallVectorImpl<Type> &inferred) {
-  return inferGlobalPool<GlobalAvgPoolOp>(context, location, op.getOperands(), inferred);
+FailureOr<Type> GlobalAvgPoolOp::inferType(Adaptor op, const Rejection &reject) {
+  return inferGlobalPool(reject, tensorOf(op.getInput()));
 }
 
 SmallVector<Value> GlobalAvgPoolOp::decompose(OpBuilder &builder) {
   auto input = tensorOf(getInput());
   SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(2, input.getRank()));
-  Value sum = builder.create<ReduceSumOp>(getLoc(), getInput(), dims, /*keep=*/true, PlaceAttr());
+  Value sum = create<ReduceSumOp>(builder, getLoc(), getInput(), dims, /*keep=*/true);
   int64_t images = std::max<int64_t>(1, input.getDimSize(0) * input.getDimSize(1));
   return {buildScale(builder, getLoc(), sum, double(images) / double(std::max<int64_t>(1, input.getNumElements())))};
 }
 
-LogicalResult GlobalAvgPoolOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                        const RunScalars &) {
+LogicalResult GlobalAvgPoolOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   size_t images = results[0].data.size(), places = images ? operands[0].data.size() / images : 0;
   for (size_t i = 0; i < operands[0].data.size(); ++i)
     results[0].data[i / places] += operands[0].data[i] / double(places);
   return success();
 }
 
-LogicalResult GlobalMaxPoolOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                SmallVectorImpl<Type> &inferred) {
-  if (auto input = dyn_cast<RankedTensorType>(op.getInput().getType()); input && input.getRank() >= 3) {
-    int64_t places = 1;
-    for (int64_t size : input.getShape().drop_front(2))
-      if (!ShapedType::isDynamic(size) && (llvm::MulOverflow(places, size, places) || places > maxWindowSize))
-        return reject<GlobalMaxPoolOp>(location, "has input ", input, ", expected at most ", maxWindowSize,
-                                       " places: one window is over all of them");
-  }
-  return inferGlobalPool<GlobalMaxPoolOp>(context, location, op.getOperands(), inferred);
+FailureOr<Type> GlobalMaxPoolOp::inferType(Adaptor op, const Rejection &reject) {
+  auto input = tensorOf(op.getInput());
+  int64_t places = 1;
+  for (int64_t size : input.getShape().drop_front(std::min<int64_t>(2, input.getRank())))
+    if (!ShapedType::isDynamic(size) && (llvm::MulOverflow(places, size, places) || places > maxWindowSize))
+      return reject("has input ", input, ", expected at most ", maxWindowSize,
+                    " places: one window is over all of them");
+  return inferGlobalPool(reject, input);
 }
 
 /// One window over all places, which lie in a row.
 SmallVector<Value> GlobalMaxPoolOp::decompose(OpBuilder &builder) {
   auto input = tensorOf(getInput());
-  int64_t places = 1;
-  for (int64_t size : input.getShape().drop_front(2))
-    places *= size;
+  int64_t places = ShapedType::getNumElements(input.getShape().drop_front(2));
   Value row = buildReshape(builder, getLoc(), getInput(), {input.getDimSize(0), input.getDimSize(1), places});
   auto kernel = builder.getDenseI64ArrayAttr({places}), none = builder.getDenseI64ArrayAttr({});
-  Value largest =
-      builder.create<MaxPoolOp>(getLoc(), row, kernel, DenseI64ArrayAttr(), none, none, UnitAttr(), PlaceAttr());
+  Value largest = create<MaxPoolOp>(builder, getLoc(), row, kernel, DenseI64ArrayAttr(), none, none, UnitAttr());
   return {buildReshape(builder, getLoc(), largest, tensorOf(getResult()).getShape())};
 }
 
-LogicalResult GlobalMaxPoolOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                        const RunScalars &) {
+LogicalResult GlobalMaxPoolOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   size_t images = results[0].data.size(), places = images ? operands[0].data.size() / images : 0;
   for (size_t image = 0; image < images && places; ++image)
     results[0].data[image] = *std::max_element(operands[0].data.begin() + long(image * places),
@@ -519,16 +434,8 @@ LogicalResult GlobalMaxPoolOp::evaluate(ArrayRef<HostTensor> operands, MutableAr
   return success();
 }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addPoolingOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/reduction/PoolingOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/reduction/PoolingOps.cpp.inc"
+#define DG_OPS "ir/ops/reduction/PoolingOps.cpp.inc"
+#define DG_ADD_OPS addPoolingOps
+#include "ir/ops/Family.inc"

@@ -17,14 +17,10 @@ using namespace mlir;
 
 namespace dg::ir {
 
-using Gradients = FailureOr<SmallVector<Value>>;
 using Parts = SmallVector<Value>;
 
 #define DG_REDUCTION_TYPE(Op)                                                                                          \
-  LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,               \
-                                     SmallVectorImpl<Type> &inferred) {                                                \
-    return inferReduction<Op>(context, location, op, inferred);                                                        \
-  }
+  FailureOr<Type> Op::inferType(Adaptor op, const Rejection &reject) { return inferReduction(op, reject); }
 DG_REDUCTION_TYPE(ReduceMaxOp)
 DG_REDUCTION_TYPE(ReduceMinOp)
 DG_REDUCTION_TYPE(ReduceProdOp)
@@ -35,12 +31,10 @@ static Type elementOf(Value value) { return tensorOf(value).getElementType(); }
 
 /// As much as the parts of the formula take.
 #define DG_REDUCTION_TYPE_IN(Op, domain)                                                                               \
-  LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,               \
-                                     SmallVectorImpl<Type> &inferred) {                                                \
-    if (!isAny(op.getInput().getType()) && !isIn(domain, elementOf(op.getInput())))                                    \
-      return reject<Op>(location, "has input ", op.getInput().getType(), ", expected ", describe(domain),              \
-                        " (dg.cast makes them)");                                                                      \
-    return inferReduction<Op>(context, location, op, inferred);                                                        \
+  FailureOr<Type> Op::inferType(Adaptor op, const Rejection &reject) {                                                 \
+    if (!isIn(domain, elementOf(op.getInput())))                                                                       \
+      return reject("has input ", op.getInput().getType(), ", expected ", describe(domain), " (dg.cast makes them)");  \
+    return inferReduction(op, reject);                                                                                 \
   }
 DG_REDUCTION_TYPE_IN(ReduceMeanOp, Domain::number)
 DG_REDUCTION_TYPE_IN(ReduceL1Op, Domain::number)
@@ -53,35 +47,32 @@ DG_REDUCTION_TYPE_IN(ReduceLogSumExpOp, Domain::real)
 
 #define DG_PRIMITIVE_REDUCTION(Op)                                                                                     \
   ShardingRule Op::getShardingRule() { return reductionRule(*this, getDims(), getKeep(), /*isSum=*/false); }           \
-  OpCost Op::getCost() { return {double(tensorOf(getInput()).getNumElements()), operandAndResultBytes(*this)}; }
+  OpCost Op::getCost() { return costPerElement(*this, 1); }
 DG_PRIMITIVE_REDUCTION(ReduceMaxOp)
 DG_PRIMITIVE_REDUCTION(ReduceMinOp)
 DG_PRIMITIVE_REDUCTION(ReduceProdOp)
 #undef DG_PRIMITIVE_REDUCTION
 
-LogicalResult ReduceMaxOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                    const RunScalars &) {
+LogicalResult ReduceMaxOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   std::fill(results[0].data.begin(), results[0].data.end(), smallestElement(elementOf(getInput())));
   foldInto(operands[0], getDims(), results[0],
            [](double best, double x) { return std::isnan(best) || best > x ? best : x; });
   return success();
 }
-LogicalResult ReduceMinOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                    const RunScalars &) {
+LogicalResult ReduceMinOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   std::fill(results[0].data.begin(), results[0].data.end(), largestElement(elementOf(getInput())));
   foldInto(operands[0], getDims(), results[0],
            [](double best, double x) { return std::isnan(best) || best < x ? best : x; });
   return success();
 }
-LogicalResult ReduceProdOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                     const RunScalars &) {
+LogicalResult ReduceProdOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   std::fill(results[0].data.begin(), results[0].data.end(), 1);
   foldInto(operands[0], getDims(), results[0], [](double product, double x) { return product * x; });
   return success();
 }
 
 static Expression sum(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> dims, bool keep) {
-  return Expression(builder, loc, builder.create<ReduceSumOp>(loc, value, dims, keep, PlaceAttr()));
+  return Expression(builder, loc, create<ReduceSumOp>(builder, loc, value, dims, keep));
 }
 
 /// The value with its reduced dimensions kept as 1, so that it broadcasts to the input.
@@ -95,8 +86,8 @@ template <typename Op> static SmallVector<Value> extremeGradient(Op op, OpBuilde
   Value input = op.getInput();
   Expression g = kept(builder, loc, grad, input, op.getDims());
   Expression best = kept(builder, loc, op.getResult(), input, op.getDims());
-  Value isBest = builder.create<CompareOp>(loc, input, best, "eq", PlaceAttr());
-  Expression mask(builder, loc, builder.create<CastOp>(loc, isBest, TypeAttr::get(elementOf(input)), PlaceAttr()));
+  Value isBest = create<CompareOp>(builder, loc, input, best, "eq");
+  Expression mask(builder, loc, create<CastOp>(builder, loc, isBest, TypeAttr::get(elementOf(input))));
   return {mask * (g / sum(builder, loc, mask, op.getDims(), /*keep=*/true))};
 }
 Gradients ReduceMaxOp::buildGradients(OpBuilder &builder, ValueRange grads) {
@@ -111,14 +102,14 @@ Gradients ReduceMinOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 Gradients ReduceProdOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   Location loc = getLoc();
   Expression x(builder, loc, getInput()), g = kept(builder, loc, grads[0], getInput(), getDims());
-  auto compare = [&](Value a, Value b) -> Value { return builder.create<CompareOp>(loc, a, b, "eq", PlaceAttr()); };
+  auto compare = [&](Value a, Value b) -> Value { return create<CompareOp>(builder, loc, a, b, "eq"); };
   auto select = [&](Value condition, Value a, Value b) {
-    return Expression(builder, loc, builder.create<SelectOp>(loc, condition, a, b, PlaceAttr()));
+    return Expression(builder, loc, create<SelectOp>(builder, loc, condition, a, b));
   };
   Value isZero = compare(x, x.number(0));
   Expression others = select(isZero, x.number(1), x);
-  Expression product(builder, loc, builder.create<ReduceProdOp>(loc, others, getDims(), true, PlaceAttr()));
-  Expression mask(builder, loc, builder.create<CastOp>(loc, isZero, TypeAttr::get(elementOf(x)), PlaceAttr()));
+  Expression product(builder, loc, create<ReduceProdOp>(builder, loc, others, getDims(), true));
+  Expression mask(builder, loc, create<CastOp>(builder, loc, isZero, TypeAttr::get(elementOf(x))));
   Expression zeros = sum(builder, loc, mask, getDims(), /*keep=*/true);
   // The number of zeros among the others.
   Value hasNoOther = compare(zeros - mask, x.number(0));
@@ -134,8 +125,7 @@ static double sizeOf(Value input, ArrayRef<int64_t> dims) {
   return count;
 }
 
-LogicalResult ReduceMeanOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                     const RunScalars &) {
+LogicalResult ReduceMeanOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   foldInto(operands[0], getDims(), results[0], [](double sum, double x) { return sum + x; });
   for (double &element : results[0].data)
     element /= sizeOf(getInput(), getDims());
@@ -150,8 +140,7 @@ Parts ReduceMeanOp::decompose(OpBuilder &builder) {
   return {total / count};
 }
 
-LogicalResult ReduceL1Op::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                   const RunScalars &) {
+LogicalResult ReduceL1Op::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   foldInto(operands[0], getDims(), results[0], [](double sum, double x) { return sum + std::abs(x); });
   return success();
 }
@@ -160,8 +149,7 @@ Parts ReduceL1Op::decompose(OpBuilder &builder) {
   return {sum(builder, getLoc(), x.apply<AbsOp>(), getDims(), getKeep())};
 }
 
-LogicalResult ReduceSumSquareOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                          const RunScalars &) {
+LogicalResult ReduceSumSquareOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   foldInto(operands[0], getDims(), results[0], [](double sum, double x) { return sum + x * x; });
   return success();
 }
@@ -170,8 +158,7 @@ Parts ReduceSumSquareOp::decompose(OpBuilder &builder) {
   return {sum(builder, getLoc(), x * x, getDims(), getKeep())};
 }
 
-LogicalResult ReduceL2Op::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                   const RunScalars &) {
+LogicalResult ReduceL2Op::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   foldInto(operands[0], getDims(), results[0], [](double sum, double x) { return sum + x * x; });
   for (double &element : results[0].data)
     element = std::sqrt(element);
@@ -187,8 +174,7 @@ Parts ReduceL2Op::decompose(OpBuilder &builder) {
   return {isInteger ? root.apply<CastOp>(TypeAttr::get(elementOf(getInput()))) : root};
 }
 
-LogicalResult ReduceLogSumOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                       const RunScalars &) {
+LogicalResult ReduceLogSumOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   foldInto(operands[0], getDims(), results[0], [](double sum, double x) { return sum + x; });
   for (double &element : results[0].data)
     element = std::log(element);
@@ -198,8 +184,7 @@ Parts ReduceLogSumOp::decompose(OpBuilder &builder) {
   return {sum(builder, getLoc(), getInput(), getDims(), getKeep()).apply<LogOp>()};
 }
 
-LogicalResult ReduceLogSumExpOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                          const RunScalars &) {
+LogicalResult ReduceLogSumExpOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   foldInto(operands[0], getDims(), results[0], [](double sum, double x) { return sum + std::exp(x); });
   for (double &element : results[0].data)
     element = std::log(element);
@@ -209,23 +194,15 @@ LogicalResult ReduceLogSumExpOp::evaluate(ArrayRef<HostTensor> operands, Mutable
 Parts ReduceLogSumExpOp::decompose(OpBuilder &builder) {
   Location loc = getLoc();
   Expression x(builder, loc, getInput());
-  Expression largest(builder, loc, builder.create<ReduceMaxOp>(loc, getInput(), getDims(), true, PlaceAttr()));
-  Value isInfinite = builder.create<IsInfOp>(loc, largest, true, true, PlaceAttr());
-  Expression m(builder, loc, builder.create<SelectOp>(loc, isInfinite, x.number(0), largest, PlaceAttr()));
+  Expression largest(builder, loc, create<ReduceMaxOp>(builder, loc, getInput(), getDims(), true));
+  Value isInfinite = create<IsInfOp>(builder, loc, largest, true, true);
+  Expression m(builder, loc, create<SelectOp>(builder, loc, isInfinite, x.number(0), largest));
   Expression y = sum(builder, loc, (x - m).apply<ExpOp>(), getDims(), true).apply<LogOp>() + m;
   return {buildReshape(builder, loc, y, tensorOf(getResult()).getShape())};
 }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addReductionOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/reduction/ReductionOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/reduction/ReductionOps.cpp.inc"
+#define DG_OPS "ir/ops/reduction/ReductionOps.cpp.inc"
+#define DG_ADD_OPS addReductionOps
+#include "ir/ops/Family.inc"

@@ -19,8 +19,6 @@ using namespace mlir;
 
 namespace dg::ir {
 
-using Gradients = FailureOr<SmallVector<Value>>;
-
 //===- What sums share -------------------------------------------------------------------------------------------===//
 
 /// True where numpy repeats the operand along dimensions of size 1, and never otherwise, to get the shape.
@@ -66,39 +64,35 @@ static void forEachSummand(const HostTensor &whole, ArrayRef<HostTensor> operand
 
 //===- MomentsOp -------------------------------------------------------------------------------------------------===//
 
-LogicalResult MomentsOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                          SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 2, inferred))
-    return success();
+FailureOr<SmallVector<Type>> MomentsOp::inferTypes(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
   for (Value operand : {op.getWeight(), op.getShift()})
     if (!repeatsTo(tensorOf(operand), input))
-      return reject<MomentsOp>(location, "has input ", input, " and operand ", operand.getType(),
-                               ", expected weight and shift of equal sizes, or 1, counted from the last dimension");
+      return reject("has input ", input, " and operand ", operand.getType(),
+                    ", expected weight and shift of equal sizes, or 1, counted from the last dimension");
   SmallVector<int64_t> shape(input.getShape());
   if (!areDimsOf(op.getDims(), input.getRank()))
-    return reject<MomentsOp>(location, "sums ", input, " over dimensions ", op.getDimsAttr(),
-                             ", expected different numbers from 0 to ", input.getRank() - 1);
+    return reject("sums ", input, " over dimensions ", op.getDimsAttr(), ", expected different numbers from 0 to ",
+                  input.getRank() - 1);
   for (int64_t dim : op.getDims())
     shape[dim] = 1;
-  inferred.assign(2, RankedTensorType::get(shape, input.getElementType()));
-  return success();
+  return SmallVector<Type>(2, RankedTensorType::get(shape, input.getElementType()));
 }
 
 /// With d = x - s: dx = scale · w (g₁ + 2 g₂ d), ds = -Σ dx, dw = scale · Σ (g₁ d + g₂ d²).
 Gradients MomentsOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   Location loc = getLoc();
   auto add = [&](Value a, Value b) -> Value {
-    return a && b ? builder.create<AddOp>(loc, a, b, PlaceAttr()).getResult() : a ? a : b;
+    return a && b ? create<AddOp>(builder, loc, a, b).getResult() : a ? a : b;
   };
-  auto mul = [&](Value a, Value b) -> Value { return builder.create<MulOp>(loc, a, b, PlaceAttr()); };
+  auto mul = [&](Value a, Value b) -> Value { return create<MulOp>(builder, loc, a, b); };
   double scale = getScale().convertToDouble();
   Value first = grads[0] ? buildScale(builder, loc, grads[0], scale) : Value();
   Value second = grads[1] ? buildScale(builder, loc, grads[1], 2 * scale) : Value();
-  Value distance = builder.create<SubOp>(loc, getInput(), getShift(), PlaceAttr());
+  Value distance = create<SubOp>(builder, loc, getInput(), getShift());
   Value slope = add(second ? mul(distance, second) : Value(), first);
   if (slope.getType() != getInput().getType())
-    slope = builder.create<ExpandOp>(loc, slope, tensorOf(getInput()).getShape(), PlaceAttr());
+    slope = create<ExpandOp>(builder, loc, slope, tensorOf(getInput()).getShape());
   Value input = mul(slope, getWeight());
   Value half = second ? mul(distance, buildScale(builder, loc, second, 0.5)) : Value();
   Value weight = mul(distance, add(half, first));
@@ -110,8 +104,7 @@ ShardingRule MomentsOp::getShardingRule() { return summingRule(*this, getInput()
 
 OpCost MomentsOp::getCost() { return {5.0 * tensorOf(getInput()).getNumElements(), operandAndResultBytes(*this)}; }
 
-LogicalResult MomentsOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                  const RunScalars &) {
+LogicalResult MomentsOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   double scale = getScale().convertToDouble();
   forEachSummand(operands[0], operands, results[0], [&](ArrayRef<int64_t> at) {
     double distance = operands[0].data[at[0]] - operands[2].data[at[2]], weight = scale * operands[1].data[at[1]];
@@ -123,34 +116,29 @@ LogicalResult MomentsOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef
 
 //===- NormalizeOp -----------------------------------------------------------------------------------------------===//
 
-LogicalResult NormalizeOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                            SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> NormalizeOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput()), mean = tensorOf(op.getMean());
   for (Value operand : {op.getMean(), op.getScale(), op.getBias()})
     if (!repeatsTo(tensorOf(operand), input) || tensorOf(operand).getRank() != input.getRank() ||
         !mayBeEqual(tensorOf(operand).getShape(), mean.getShape()))
-      return reject<NormalizeOp>(location, "has input ", input, " and operand ", operand.getType(),
-                                 ", expected mean, scale and bias of one shape with the input's sizes, or 1");
-  inferred.push_back(input);
-  return success();
+      return reject("has input ", input, " and operand ", operand.getType(),
+                    ", expected mean, scale and bias of one shape with the input's sizes, or 1");
+  return input;
 }
 
 Gradients NormalizeOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   Location loc = getLoc();
-  auto sums = builder.create<NormalizeSumsOp>(loc, grads[0], getInput(), getMean(), PlaceAttr());
-  Value mean = builder.create<MulOp>(loc, sums.getFirst(), getScale(), PlaceAttr());
-  return SmallVector<Value>{builder.create<MulOp>(loc, grads[0], getScale(), PlaceAttr()),
-                            buildScale(builder, loc, mean, -1), sums.getSecond(), sums.getFirst()};
+  auto sums = create<NormalizeSumsOp>(builder, loc, grads[0], getInput(), getMean());
+  Value mean = create<MulOp>(builder, loc, sums.getFirst(), getScale());
+  return SmallVector<Value>{create<MulOp>(builder, loc, grads[0], getScale()), buildScale(builder, loc, mean, -1),
+                            sums.getSecond(), sums.getFirst()};
 }
 
 ShardingRule NormalizeOp::getShardingRule() { return broadcastRule(*this); }
 
 double NormalizeOp::evaluateScalar(ArrayRef<double> x) { return (x[0] - x[1]) * x[2] + x[3]; }
 
-LogicalResult NormalizeOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                    const RunScalars &) {
+LogicalResult NormalizeOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   auto out = results[0].data.begin();
   forEachSummand(operands[0], operands, operands[1], [&](ArrayRef<int64_t> at) {
     *out++ = evaluateScalar(
@@ -161,17 +149,13 @@ LogicalResult NormalizeOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayR
 
 //===- NormalizeSumsOp -------------------------------------------------------------------------------------------===//
 
-LogicalResult NormalizeSumsOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 2, inferred))
-    return success();
+FailureOr<SmallVector<Type>> NormalizeSumsOp::inferTypes(Adaptor op, const Rejection &reject) {
   auto grad = tensorOf(op.getGrad()), input = tensorOf(op.getInput()), mean = tensorOf(op.getMean());
   if (!mayBeEqual(grad.getShape(), input.getShape()) || grad.getElementType() != input.getElementType() ||
       !repeatsTo(mean, input) || mean.getRank() != input.getRank())
-    return reject<NormalizeSumsOp>(location, "has gradient ", grad, ", input ", input, " and mean ", mean,
-                                   ", expected equal types, and a mean with the input's sizes, or 1");
-  inferred.assign(2, mean);
-  return success();
+    return reject("has gradient ", grad, ", input ", input, " and mean ", mean,
+                  ", expected equal types, and a mean with the input's sizes, or 1");
+  return SmallVector<Type>(2, mean);
 }
 
 /// The same sums from ops that have gradients.
@@ -189,8 +173,7 @@ OpCost NormalizeSumsOp::getCost() {
   return {4.0 * tensorOf(getInput()).getNumElements(), operandAndResultBytes(*this)};
 }
 
-LogicalResult NormalizeSumsOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                        const RunScalars &) {
+LogicalResult NormalizeSumsOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   forEachSummand(operands[1], operands, results[0], [&](ArrayRef<int64_t> at) {
     double grad = operands[0].data[at[0]];
     results[0].data[at[3]] += grad;
@@ -201,23 +184,19 @@ LogicalResult NormalizeSumsOp::evaluate(ArrayRef<HostTensor> operands, MutableAr
 
 //===- BatchNormOp -----------------------------------------------------------------------------------------------===//
 
-LogicalResult BatchNormOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                            SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> BatchNormOp::inferType(Adaptor op, const Rejection &reject) {
   auto input = tensorOf(op.getInput());
   if (input.getRank() < 2 || !isa<FloatType>(input.getElementType()))
-    return reject<BatchNormOp>(location, "has input ", input, ", expected floats (dg.cast makes them) in [n, c, …]");
+    return reject("has input ", input, ", expected floats (dg.cast makes them) in [n, c, …]");
   for (Value operand : op.getOperands().drop_front()) {
     auto type = tensorOf(operand);
     if (type.getRank() != 1 || !mayBeEqual(type.getDimSize(0), input.getDimSize(1)) ||
         type.getElementType() != input.getElementType())
-      return reject<BatchNormOp>(location, "has input ", input, " and operand ", type,
-                                 ", expected weight, bias, mean and variance with one element for each of the ",
-                                 input.getDimSize(1), " channels (dimension 1)");
+      return reject("has input ", input, " and operand ", type,
+                    ", expected weight, bias, mean and variance with one element for each of the ", input.getDimSize(1),
+                    " channels (dimension 1)");
   }
-  inferred.push_back(input);
-  return success();
+  return input;
 }
 
 /// The shape in which a value for each channel is repeated over the input: [1, c, 1, …].
@@ -236,8 +215,8 @@ SmallVector<Value> BatchNormOp::decompose(OpBuilder &builder) {
   SmallVector<int64_t> shape = channelShape(tensorOf(getInput()));
   auto spread = [&](Value value) { return buildReshape(builder, getLoc(), value, shape); };
   Value inverse = buildInverseDeviation(builder, getLoc(), spread(getVariance()), getEpsilon().convertToDouble());
-  Value scale = builder.create<MulOp>(getLoc(), inverse, spread(getWeight()), PlaceAttr());
-  return {builder.create<NormalizeOp>(getLoc(), getInput(), spread(getMean()), scale, spread(getBias()), PlaceAttr())};
+  Value scale = create<MulOp>(builder, getLoc(), inverse, spread(getWeight()));
+  return {create<NormalizeOp>(builder, getLoc(), getInput(), spread(getMean()), scale, spread(getBias()))};
 }
 
 /// The running mean is the shift of the sums: where it has come near the mean, nothing cancels.
@@ -261,27 +240,26 @@ FailureOr<SmallVector<Value>> BatchNormOp::buildTraining(OpBuilder &builder, Tra
       positions *= input.getDimSize(dim);
   }
   auto spread = [&](Value value) { return buildReshape(builder, loc, value, shape); };
-  auto mul = [&](Value a, Value b) -> Value { return builder.create<MulOp>(loc, a, b, PlaceAttr()); };
+  auto mul = [&](Value a, Value b) -> Value { return create<MulOp>(builder, loc, a, b); };
 
   Value shift = spread(getMean()), rows = buildReshape(builder, loc, scope.share, rowShape);
-  auto moments =
-      builder.create<MomentsOp>(loc, getInput(), rows, shift, dims, APFloat(1.0 / double(positions)), PlaceAttr());
-  Value mean = builder.create<AddOp>(loc, moments.getFirst(), shift, PlaceAttr());
+  auto moments = create<MomentsOp>(builder, loc, getInput(), rows, shift, dims, APFloat(1.0 / double(positions)));
+  Value mean = create<AddOp>(builder, loc, moments.getFirst(), shift);
   Value square = mul(moments.getFirst(), moments.getFirst());
-  Value variance = builder.create<SubOp>(loc, moments.getSecond(), square, PlaceAttr());
+  Value variance = create<SubOp>(builder, loc, moments.getSecond(), square);
   Value inverse = buildInverseDeviation(builder, loc, variance, getEpsilon().convertToDouble());
   Value scale = mul(inverse, spread(getWeight()));
-  Value result = builder.create<NormalizeOp>(loc, getInput(), mean, scale, spread(getBias()), PlaceAttr());
+  Value result = create<NormalizeOp>(builder, loc, getInput(), mean, scale, spread(getBias()));
 
   // n / (n - 1) for n = samples · positions; the smallest number keeps a single element from dividing by 0.
   auto scalar = RankedTensorType::get({}, input.getElementType());
   auto number = [&](double value) -> Value {
-    return builder.create<ConstantOp>(loc, scalar, builder.getF64FloatAttr(value), TypeAttr::get(scalar), PlaceAttr());
+    return create<ConstantOp>(builder, loc, scalar, builder.getF64FloatAttr(value), TypeAttr::get(scalar));
   };
-  Value rest = builder.create<SubOp>(
-      loc, number(1), buildScale(builder, loc, scope.inverseCount, 1.0 / double(positions)), PlaceAttr());
-  rest = builder.create<AddOp>(loc, rest, number(1e-30), PlaceAttr());
-  Value unbiased = mul(builder.create<DivOp>(loc, variance, rest, PlaceAttr()), scope.total);
+  Value rest =
+      create<SubOp>(builder, loc, number(1), buildScale(builder, loc, scope.inverseCount, 1.0 / double(positions)));
+  rest = create<AddOp>(builder, loc, rest, number(1e-30));
+  Value unbiased = mul(create<DivOp>(builder, loc, variance, rest), scope.total);
   double rate = getMomentum().convertToDouble();
   auto flat = [&](Value value) { return buildReshape(builder, loc, value, {input.getDimSize(1)}); };
   scope.updates.push_back({getMean(), flat(mul(mean, scope.total)), rate});
@@ -289,8 +267,7 @@ FailureOr<SmallVector<Value>> BatchNormOp::buildTraining(OpBuilder &builder, Tra
   return SmallVector<Value>{result};
 }
 
-LogicalResult BatchNormOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                    const RunScalars &) {
+LogicalResult BatchNormOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   const HostTensor &input = operands[0];
   int64_t channels = input.shape[1], positions = 1;
   for (size_t dim = 2; dim < input.shape.size(); ++dim)
@@ -304,16 +281,8 @@ LogicalResult BatchNormOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayR
   return success();
 }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addStatisticsOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/reduction/StatisticsOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/reduction/StatisticsOps.cpp.inc"
+#define DG_OPS "ir/ops/reduction/StatisticsOps.cpp.inc"
+#define DG_ADD_OPS addStatisticsOps
+#include "ir/ops/Family.inc"

@@ -10,8 +10,6 @@ using namespace mlir;
 
 namespace dg::ir {
 
-using Gradients = FailureOr<SmallVector<Value>>;
-
 //===- Text ------------------------------------------------------------------------------------------------------===//
 
 static constexpr OperandGroup ifGroups[] = {{"with", ""}};
@@ -42,10 +40,10 @@ static LogicalResult verifyBody(Operation *op, Region &body) {
                            << " values that it is given, expected as many, and dg.return as its last op";
 }
 
-template <typename Op> static LogicalResult checkCondition(std::optional<Location> location, Value condition) {
+static LogicalResult checkCondition(const Rejection &reject, Value condition) {
   auto type = tensorOf(condition);
   if (type.getRank() != 0 || !type.getElementType().isSignlessInteger(1))
-    return reject<Op>(location, "has condition ", type, ", expected one bool: tensor<i1>");
+    return reject("has condition ", type, ", expected one bool: tensor<i1>");
   return success();
 }
 
@@ -61,19 +59,16 @@ LogicalResult IfOp::verify() {
   return success();
 }
 
-bool IfOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
-  return inferred == actual || llvm::all_of(actual, isAny);
-}
-
 LogicalResult IfOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, ValueRange operands,
                                      DictionaryAttr, OpaqueProperties, RegionRange regions,
                                      SmallVectorImpl<Type> &inferred) {
+  Rejection reject{location, getOperationName()};
   for (Region *body : regions)
     if (!isWhole(*body, operands.size() - 1))
       return success(); // the verifier says so
   if (deferInference(context, operands, returnOf(*regions[0]).getNumOperands(), inferred))
     return success();
-  if (failed(checkCondition<IfOp>(location, operands[0])))
+  if (failed(checkCondition(reject, operands[0])))
     return failure();
   SmallVector<Type> arguments(operands.drop_front().getTypes());
   for (Region *body : regions)
@@ -82,8 +77,7 @@ LogicalResult IfOp::inferReturnTypes(MLIRContext *context, std::optional<Locatio
   auto yes = returnOf(*regions[0]).getOperands(), no = returnOf(*regions[1]).getOperands();
   for (auto [a, b] : llvm::zip(yes, no))
     if (a.getType() != b.getType())
-      return reject<IfOp>(location, "has branches that return ", a.getType(), " and ", b.getType(),
-                          ", expected equal types");
+      return reject("has branches that return ", a.getType(), " and ", b.getType(), ", expected equal types");
   llvm::append_range(inferred, yes.getTypes());
   return success();
 }
@@ -94,8 +88,7 @@ OpCost IfOp::getCost() {
   return {std::max(yes.flops, no.flops), std::max(yes.bytes, no.bytes)};
 }
 
-LogicalResult IfOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                             const RunScalars &scalars) {
+LogicalResult IfOp::evaluate(HostOperands operands, HostResults results, const RunScalars &scalars) {
   auto returned = evaluateBody(operands[0].data[0] != 0 ? getThen() : getOtherwise(), operands.drop_front(), scalars);
   if (failed(returned))
     return failure();
@@ -137,7 +130,7 @@ Gradients IfOp::buildGradients(OpBuilder &builder, ValueRange grads) {
     SmallVector<Value> values;
     for (size_t index : asked)
       values.push_back((*ownGrads)[index] ? (*ownGrads)[index] : buildFilled(inner, loc, tensorOf(own[index]), 0));
-    inner.create<ReturnOp>(loc, values, ArrayAttr(), PlaceAttr());
+    create<ReturnOp>(inner, loc, values, ArrayAttr());
   }
   Operation *made = builder.create(state);
   for (auto [place, index] : llvm::enumerate(asked))
@@ -172,13 +165,10 @@ LogicalResult WhileOp::verify() {
   return success();
 }
 
-bool WhileOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
-  return inferred == actual || llvm::all_of(actual, isAny);
-}
-
 LogicalResult WhileOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, ValueRange operands,
                                         DictionaryAttr, OpaqueProperties properties, RegionRange regions,
                                         SmallVectorImpl<Type> &inferred) {
+  Rejection reject{location, getOperationName()};
   Region &body = *regions[0];
   size_t carried = size_t(properties.as<Properties *>()->num_carried.getInt());
   if (!isWhole(body, operands.size() - 1) || carried >= operands.size() ||
@@ -187,16 +177,15 @@ LogicalResult WhileOp::inferReturnTypes(MLIRContext *context, std::optional<Loca
   if (deferInference(context, operands, carried, inferred))
     return success();
   SmallVector<Type> arguments(operands.drop_front().getTypes());
-  if (failed(checkCondition<WhileOp>(location, operands[0])) || failed(deduceBody(body, arguments)))
+  if (failed(checkCondition(reject, operands[0])) || failed(deduceBody(body, arguments)))
     return failure();
   auto returned = returnOf(body).getOperands();
   if (returned[0].getType() != operands[0].getType())
-    return reject<WhileOp>(location, "has a body that returns ", returned[0].getType(),
-                           " first, expected whether there is another trip: tensor<i1>");
+    return reject("has a body that returns ", returned[0].getType(),
+                  " first, expected whether there is another trip: tensor<i1>");
   for (auto [value, type] : llvm::zip(returned.drop_front(), arguments)) {
     if (value.getType() != type)
-      return reject<WhileOp>(location, "carries ", type, " but its body returns ", value.getType(),
-                             ", expected equal types");
+      return reject("carries ", type, " but its body returns ", value.getType(), ", expected equal types");
     inferred.push_back(type);
   }
   return success();
@@ -208,8 +197,7 @@ OpCost WhileOp::getCost() {
   return bodyCost(getBody(), getMaxTrips() && *getMaxTrips() <= mostMeant ? double(*getMaxTrips()) : 1);
 }
 
-LogicalResult WhileOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                const RunScalars &scalars) {
+LogicalResult WhileOp::evaluate(HostOperands operands, HostResults results, const RunScalars &scalars) {
   size_t carried = size_t(getNumCarried());
   SmallVector<HostTensor> arguments(operands.drop_front());
   bool goesOn = operands[0].data[0] != 0;

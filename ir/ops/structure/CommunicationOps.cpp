@@ -3,16 +3,8 @@
 // they come after differentiation and partition, and the simulated ranks of ir/reference/ give them their meaning.
 #include "ir/ops/structure/CommunicationOps.h"
 
-namespace dg::ir {
+namespace dg::ir {} // namespace dg::ir
 
-void DGDialect::addCommunicationOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/structure/CommunicationOps.cpp.inc"
-      >();
-}
-
-} // namespace dg::ir
-
-#define GET_OP_CLASSES
-#include "ir/ops/structure/CommunicationOps.cpp.inc"
+#define DG_OPS "ir/ops/structure/CommunicationOps.cpp.inc"
+#define DG_ADD_OPS addCommunicationOps
+#include "ir/ops/Family.inc"

@@ -68,7 +68,7 @@ FailureOr<SmallVector<Value>> differentiateBody(OpBuilder &builder, ValueRange a
   llvm::DenseMap<Value, Value> sums;
   auto add = [&](Value value, Value grad) {
     Value &sum = sums[value];
-    sum = sum ? Value(builder.create<AddOp>(value.getLoc(), sum, grad, PlaceAttr())) : grad;
+    sum = sum ? Value(create<AddOp>(builder, value.getLoc(), sum, grad)) : grad;
   };
   for (auto [value, grad] : llvm::zip_equal(returned, grads))
     if (grad)

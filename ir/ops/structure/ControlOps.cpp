@@ -12,8 +12,6 @@ using namespace mlir;
 
 namespace dg::ir {
 
-using Gradients = FailureOr<SmallVector<Value>>;
-
 static RankedTensorType sliceType(Type type) {
   auto tensor = cast<RankedTensorType>(type);
   return RankedTensorType::get(tensor.getShape().drop_front(), tensor.getElementType());
@@ -53,13 +51,10 @@ LogicalResult ScanOp::verify() {
   return success();
 }
 
-bool ScanOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
-  return inferred == actual || llvm::all_of(actual, isAny);
-}
-
 LogicalResult ScanOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, ValueRange operands,
                                        DictionaryAttr, OpaqueProperties properties, RegionRange regions,
                                        SmallVectorImpl<Type> &inferred) {
+  Rejection reject{location, getOperationName()};
   Region &body = *regions[0];
   if (body.empty() || body.front().empty() || !isa<ReturnOp>(body.front().back()) ||
       body.getNumArguments() != operands.size())
@@ -76,8 +71,7 @@ LogicalResult ScanOp::inferReturnTypes(MLIRContext *context, std::optional<Locat
   for (size_t i = carried; i < carried + scanned; ++i) {
     auto type = tensorOf(operands[i]), first = tensorOf(operands[carried]);
     if (type.getRank() < 1 || type.isDynamicDim(0) || type.getDimSize(0) != first.getDimSize(0))
-      return reject<ScanOp>(location, "scans ", first, " and ", type,
-                            ", expected the same known number of slices in dimension 0");
+      return reject("scans ", first, " and ", type, ", expected the same known number of slices in dimension 0");
     arguments[i] = sliceType(type);
   }
   if (failed(deduceBody(body, arguments)))
@@ -86,8 +80,7 @@ LogicalResult ScanOp::inferReturnTypes(MLIRContext *context, std::optional<Locat
   for (auto [index, value] : llvm::enumerate(returned)) {
     bool isStacked = index >= carried && index + sums < returned.size();
     if (index < carried && value.getType() != arguments[index])
-      return reject<ScanOp>(location, "carries ", arguments[index], " but its body returns ", value.getType(),
-                            ", expected equal types");
+      return reject("carries ", arguments[index], " but its body returns ", value.getType(), ", expected equal types");
     inferred.push_back(isStacked ? stackedType(value.getType(), trips) : value.getType());
   }
   return success();
@@ -97,8 +90,7 @@ LogicalResult ScanOp::inferReturnTypes(MLIRContext *context, std::optional<Locat
 
 OpCost ScanOp::getCost() { return bodyCost(getBody(), double(getTrips())); }
 
-LogicalResult ScanOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                               const RunScalars &scalars) {
+LogicalResult ScanOp::evaluate(HostOperands operands, HostResults results, const RunScalars &scalars) {
   size_t carried = getNumCarried(), scanned = getNumScanned(), firstSum = carried + getNumYielded();
   int64_t trips = operands[carried].shape[0];
   SmallVector<HostTensor> arguments(operands);
@@ -146,7 +138,7 @@ FailureOr<ScanOp> buildScan(OpBuilder &builder, Location loc, ValueRange carried
   Gradients returned = build(inner, block.getArguments());
   if (failed(returned))
     return failure();
-  inner.create<ReturnOp>(loc, *returned, ArrayAttr(), PlaceAttr());
+  create<ReturnOp>(inner, loc, *returned, ArrayAttr());
   int64_t trips = tensorOf(scanned[0]).getDimSize(0);
   SmallVector<Type> types;
   for (auto [index, value] : llvm::enumerate(*returned)) {
@@ -288,16 +280,8 @@ ShardingRule ScanOp::getShardingRule() { return bodyShardingRule(*this, layoutOf
 
 void ScanOp::localize(TypeRange) { localizeBodies(*this, layoutOf(*this)); }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addControlOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/structure/ControlOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/structure/ControlOps.cpp.inc"
+#define DG_OPS "ir/ops/structure/ControlOps.cpp.inc"
+#define DG_ADD_OPS addControlOps
+#include "ir/ops/Family.inc"

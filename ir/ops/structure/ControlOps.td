@@ -7,7 +7,7 @@
 include "ir/dialect/OpBase.td"
 
 class DG_Control<string mnemonic, dag inputs, dag bodies, list<Trait> traits> : Op<DG_Dialect, mnemonic, !listconcat(traits, [
-    Pure, SingleBlock, NoTerminator, IsolatedFromAbove, DeclareOpInterfaceMethods<InferTypeOpInterface>, DeclareOpInterfaceMethods<DG_ReferenceOp>, Cost])> {
+    Pure, SingleBlock, NoTerminator, IsolatedFromAbove, OwnTypes, DeclareOpInterfaceMethods<DG_ReferenceOp>, Cost])> {
   let arguments = !con(inputs, (ins OptionalAttr<DG_PlaceAttr>:$place));
   let results = (outs Variadic<DG_Tensor>:$outputs);
   let regions = bodies;
@@ -31,7 +31,6 @@ def DG_ScanOp : DG_Control<"scan", (ins Variadic<DG_Tensor>:$inputs, I64Attr:$nu
     ```
   }];
   let extraClassDeclaration = [{
-    static bool isCompatibleReturnTypes(mlir::TypeRange inferred, mlir::TypeRange actual);
     unsigned getNumYielded() { return getNumResults() - unsigned(getNumCarried()) - unsigned(getNumSums()); }
     int64_t getTrips() { return tensorOf(getInputs()[getNumCarried()]).getDimSize(0); }
   }];
@@ -52,9 +51,6 @@ def DG_IfOp : DG_Control<"if", (ins DG_Tensor:$condition, Variadic<DG_Tensor>:$i
     }
     ```
   }];
-  let extraClassDeclaration = [{
-    static bool isCompatibleReturnTypes(mlir::TypeRange inferred, mlir::TypeRange actual);
-  }];
 }
 
 def DG_WhileOp : DG_Control<"while", (ins DG_Tensor:$condition, Variadic<DG_Tensor>:$inputs, I64Attr:$num_carried, OptionalAttr<I64Attr>:$max_trips),
@@ -72,9 +68,6 @@ def DG_WhileOp : DG_Control<"while", (ins DG_Tensor:$condition, Variadic<DG_Tens
       dg.return %again, %j, %p
     }
     ```
-  }];
-  let extraClassDeclaration = [{
-    static bool isCompatibleReturnTypes(mlir::TypeRange inferred, mlir::TypeRange actual);
   }];
 }
 

@@ -206,13 +206,6 @@ OpCost ParameterOp::getCost() { return {}; }
 
 //===- ConstantOp ------------------------------------------------------------------------------------------------===//
 
-LogicalResult ConstantOp::inferReturnTypes(MLIRContext *, std::optional<Location>, ValueRange,
-                                           DictionaryAttr attributes, OpaqueProperties properties, RegionRange,
-                                           SmallVectorImpl<Type> &inferred) {
-  inferred.push_back(properties.as<Properties *>()->type.getValue());
-  return success();
-}
-
 LogicalResult ConstantOp::verify() {
   auto type = dyn_cast<RankedTensorType>(getType());
   if (!type || !type.hasStaticShape())
@@ -220,12 +213,7 @@ LogicalResult ConstantOp::verify() {
   return success();
 }
 
-/// An author writes no result type, and the op has no operand that would defer its inference.
-bool ConstantOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
-  return inferred == actual || isAny(actual[0]);
-}
-
-FailureOr<SmallVector<Value>> ConstantOp::buildGradients(OpBuilder &, ValueRange) { return SmallVector<Value>(); }
+Gradients ConstantOp::buildGradients(OpBuilder &, ValueRange) { return SmallVector<Value>(); }
 
 ShardingRule ConstantOp::getShardingRule() {
   ShardingRule rule = emptyShardingRule(*this);
@@ -239,15 +227,14 @@ void ConstantOp::localize(TypeRange resultTypes) { setType(resultTypes[0]); }
 
 OpCost ConstantOp::getCost() { return {}; }
 
-LogicalResult ConstantOp::evaluate(ArrayRef<HostTensor>, MutableArrayRef<HostTensor> results, const RunScalars &) {
+LogicalResult ConstantOp::evaluate(HostOperands, HostResults results, const RunScalars &) {
   std::fill(results[0].data.begin(), results[0].data.end(), getValue().convertToDouble());
   return success();
 }
 
 //===- FusedOp ---------------------------------------------------------------------------------------------------===//
 
-LogicalResult FusedOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                const RunScalars &scalars) {
+LogicalResult FusedOp::evaluate(HostOperands operands, HostResults results, const RunScalars &scalars) {
   auto returned = evaluateBody(getBody(), operands, scalars);
   if (failed(returned))
     return failure();
@@ -255,17 +242,8 @@ LogicalResult FusedOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<H
   return success();
 }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addGraphOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/structure/GraphOps.cpp.inc"
-      >();
-  addOperations<LiteralOp>();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/structure/GraphOps.cpp.inc"
+#define DG_OPS "ir/ops/structure/GraphOps.cpp.inc"
+#define DG_ADD_OPS addGraphOps
+#include "ir/ops/Family.inc"

@@ -84,12 +84,9 @@ def DG_UpdateOp : DG_OpBase<"update", (ins DG_Tensor:$value, StrAttr:$param), (o
 }
 
 def DG_ConstantOp : DG_OpBase<"constant", (ins F64Attr:$value, TypeAttr:$type), (outs DG_Tensor:$result),
-    [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>, DeclareOpInterfaceMethods<DG_ReferenceOp>,
+    [Pure, TypeFromAttribute, DeclareOpInterfaceMethods<DG_ReferenceOp>,
      Gradient, ShardedWithShapes, Cost]> {
   let summary = "A tensor with the same value everywhere";
-  let extraClassDeclaration = [{
-    static bool isCompatibleReturnTypes(mlir::TypeRange inferred, mlir::TypeRange actual);
-  }];
   let hasVerifier = 1;
   let description = [{Example: `%one = dg.constant {value = 1.0, type = tensor<f32>}`.}];
 }

@@ -20,23 +20,20 @@ LogicalResult LiteralOp::verify() {
   return success();
 }
 
-bool LiteralOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
-  return inferred == actual || isAny(actual[0]);
-}
-
-FailureOr<SmallVector<Value>> LiteralOp::buildGradients(OpBuilder &, ValueRange) { return SmallVector<Value>(); }
+Gradients LiteralOp::buildGradients(OpBuilder &, ValueRange) { return SmallVector<Value>(); }
 
 /// Whole on every rank: its elements are in the package once, and a rank that needs a block slices it.
 ShardingRule LiteralOp::getShardingRule() { return emptyShardingRule(*this); }
 
 OpCost LiteralOp::getCost() { return {}; }
 
-LogicalResult LiteralOp::evaluate(ArrayRef<HostTensor>, MutableArrayRef<HostTensor> results, const RunScalars &) {
+LogicalResult LiteralOp::evaluate(HostOperands, HostResults results, const RunScalars &) {
   results[0] = hostTensorOf(cast<DenseElementsAttr>(getValue()));
   return success();
 }
 
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/structure/LiteralOps.cpp.inc"
+#define DG_OPS "ir/ops/structure/LiteralOps.cpp.inc"
+#define DG_ADD_OPS addLiteralOps
+#include "ir/ops/Family.inc"

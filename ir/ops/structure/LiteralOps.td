@@ -6,12 +6,8 @@
 include "ir/dialect/OpBase.td"
 
 def DG_LiteralOp : DG_OpBase<"literal", (ins ElementsAttr:$value), (outs DG_Tensor:$result),
-                             [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>,
-                              DeclareOpInterfaceMethods<DG_ReferenceOp>, Gradient, Sharded, Cost]> {
+                             [Pure, OwnTypes, DeclareOpInterfaceMethods<DG_ReferenceOp>, Gradient, Sharded, Cost]> {
   let summary = "A tensor whose elements are written out";
-  let extraClassDeclaration = [{
-    static bool isCompatibleReturnTypes(mlir::TypeRange inferred, mlir::TypeRange actual);
-  }];
   let hasVerifier = 1;
   let description = [{
     For tables and masks that belong to the model and are not trained; `dg.constant` has the same value everywhere and costs nothing in the package.

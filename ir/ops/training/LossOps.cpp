@@ -29,7 +29,7 @@ static Value buildSampleMean(OpBuilder &builder, Location loc, Value value, doub
   if (type.getRank() > 1) {
     const int64_t positionDim[] = {1};
     value = buildReshape(builder, loc, value, {samples, positions});
-    value = builder.create<ReduceSumOp>(loc, value, positionDim, /*keep=*/false, PlaceAttr());
+    value = create<ReduceSumOp>(builder, loc, value, positionDim, /*keep=*/false);
   }
   return factor == positions ? value : buildScale(builder, loc, value, factor / positions);
 }
@@ -42,20 +42,14 @@ static Value buildSampleSum(OpBuilder &builder, Location loc, Value value) {
 
 //===- Losses of pairs of elements -------------------------------------------------------------------------------===//
 
-template <typename Op>
-static LogicalResult inferPairLoss(MLIRContext *context, std::optional<Location> location, ValueRange operands,
-                                   SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, operands, 1, inferred))
-    return success();
+static FailureOr<Type> inferPairLoss(const Rejection &reject, ValueRange operands) {
   auto prediction = tensorOf(operands[0]), target = tensorOf(operands[1]);
   if (prediction.getRank() < 1 || !mayBeEqual(prediction.getShape(), target.getShape()) ||
       prediction.getElementType() != target.getElementType())
-    return reject<Op>(location, "has prediction ", prediction, " and target ", target,
-                      ", expected equal types [samples, …]");
+    return reject("has prediction ", prediction, " and target ", target, ", expected equal types [samples, …]");
   if (!isa<FloatType>(prediction.getElementType()))
-    return reject<Op>(location, "has prediction ", prediction, ", expected floats (dg.cast makes them)");
-  inferred.push_back(RankedTensorType::get({}, prediction.getElementType()));
-  return success();
+    return reject("has prediction ", prediction, ", expected floats (dg.cast makes them)");
+  return RankedTensorType::get({}, prediction.getElementType());
 }
 
 /// The mean of `loss(prediction, target)` over all elements.
@@ -69,38 +63,32 @@ static LogicalResult evaluatePairLoss(ArrayRef<HostTensor> operands, HostTensor 
 
 /// Losses of pairs infer alike.
 #define DG_PAIR_LOSS(Op)                                                                                               \
-  LogicalResult Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,               \
-                                     SmallVectorImpl<Type> &inferred) {                                                \
-    return inferPairLoss<Op>(context, location, op.getOperands(), inferred);                                           \
-  }
+  FailureOr<Type> Op::inferType(Adaptor op, const Rejection &reject) { return inferPairLoss(reject, op.getOperands()); }
 DG_PAIR_LOSS(MseOp)
 DG_PAIR_LOSS(L1Op)
 DG_PAIR_LOSS(BceWithLogitsOp)
 DG_PAIR_LOSS(KlDivOp)
 #undef DG_PAIR_LOSS
 
-LogicalResult HuberOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                        SmallVectorImpl<Type> &inferred) {
+FailureOr<Type> HuberOp::inferType(Adaptor op, const Rejection &reject) {
   if (!(op.getDelta().convertToDouble() > 0))
-    return reject<HuberOp>(location, "has delta ", op.getDeltaAttr(), ", expected a number above 0");
-  return inferPairLoss<HuberOp>(context, location, op.getOperands(), inferred);
+    return reject("has delta ", op.getDeltaAttr(), ", expected a number above 0");
+  return inferPairLoss(reject, op.getOperands());
 }
 
-LogicalResult SmoothL1Op::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                           SmallVectorImpl<Type> &inferred) {
+FailureOr<Type> SmoothL1Op::inferType(Adaptor op, const Rejection &reject) {
   if (!(op.getBeta().convertToDouble() > 0))
-    return reject<SmoothL1Op>(location, "has beta ", op.getBetaAttr(),
-                              ", expected a number above 0: dg.l1 is its limit");
-  return inferPairLoss<SmoothL1Op>(context, location, op.getOperands(), inferred);
+    return reject("has beta ", op.getBetaAttr(), ", expected a number above 0: dg.l1 is its limit");
+  return inferPairLoss(reject, op.getOperands());
 }
 
 SampleMeasure MseOp::buildPerSample(OpBuilder &builder) {
-  Value difference = builder.create<SubOp>(getLoc(), getPrediction(), getTarget(), PlaceAttr());
-  Value square = builder.create<MulOp>(getLoc(), difference, difference, PlaceAttr());
+  Value difference = create<SubOp>(builder, getLoc(), getPrediction(), getTarget());
+  Value square = create<MulOp>(builder, getLoc(), difference, difference);
   return {buildSampleMean(builder, getLoc(), square, 1), {}};
 }
 
-LogicalResult MseOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+LogicalResult MseOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   return evaluatePairLoss(operands, results[0], [](double x, double y) { return (x - y) * (x - y); });
 }
 
@@ -109,7 +97,7 @@ SampleMeasure L1Op::buildPerSample(OpBuilder &builder) {
   return {buildSampleMean(builder, getLoc(), (x - y).apply<AbsOp>(), 1), {}};
 }
 
-LogicalResult L1Op::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+LogicalResult L1Op::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   return evaluatePairLoss(operands, results[0], [](double x, double y) { return std::abs(x - y); });
 }
 
@@ -129,8 +117,7 @@ SampleMeasure HuberOp::buildPerSample(OpBuilder &builder) {
   return {buildHuber(builder, getLoc(), getPrediction(), getTarget(), getDelta().convertToDouble(), 1), {}};
 }
 
-LogicalResult HuberOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                const RunScalars &) {
+LogicalResult HuberOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   double delta = getDelta().convertToDouble();
   return evaluatePairLoss(operands, results[0], [&](double x, double y) { return huberOf(x - y, delta); });
 }
@@ -140,8 +127,7 @@ SampleMeasure SmoothL1Op::buildPerSample(OpBuilder &builder) {
   return {buildHuber(builder, getLoc(), getPrediction(), getTarget(), beta, 1 / beta), {}};
 }
 
-LogicalResult SmoothL1Op::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                   const RunScalars &) {
+LogicalResult SmoothL1Op::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   double beta = getBeta().convertToDouble();
   return evaluatePairLoss(operands, results[0], [&](double x, double y) { return huberOf(x - y, beta) / beta; });
 }
@@ -151,8 +137,7 @@ SampleMeasure BceWithLogitsOp::buildPerSample(OpBuilder &builder) {
   return {buildSampleMean(builder, getLoc(), x.apply<SoftplusOp>() - x * y, 1), {}};
 }
 
-LogicalResult BceWithLogitsOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                        const RunScalars &) {
+LogicalResult BceWithLogitsOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   return evaluatePairLoss(operands, results[0], [](double x, double y) {
     return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))) - x * y;
   });
@@ -167,8 +152,7 @@ SampleMeasure KlDivOp::buildPerSample(OpBuilder &builder) {
   return {buildSampleMean(builder, getLoc(), y * (logarithm - x), 1), {}};
 }
 
-LogicalResult KlDivOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                const RunScalars &) {
+LogicalResult KlDivOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   return evaluatePairLoss(operands, results[0],
                           [](double x, double y) { return y * (std::log(std::max(y, smallestProbability)) - x); });
 }
@@ -176,27 +160,22 @@ LogicalResult KlDivOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<H
 //===- Losses of classes -----------------------------------------------------------------------------------------===//
 
 /// Prediction […, classes] with at least one dimension of samples in front, target […] of integers, weight [classes].
-template <typename Op>
-static LogicalResult inferClassLoss(MLIRContext *context, std::optional<Location> location, typename Op::Adaptor op,
-                                    SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+template <typename Adaptor> static FailureOr<Type> inferClassLoss(Adaptor op, const Rejection &reject) {
   auto prediction = tensorOf(op.getPrediction()), target = tensorOf(op.getTarget());
   if (prediction.getRank() < 2 || !isa<FloatType>(prediction.getElementType()) ||
       !isa<IntegerType>(target.getElementType()) || !mayBeEqual(prediction.getShape().drop_back(), target.getShape()))
-    return reject<Op>(location, "has prediction ", prediction, " and target ", target,
-                      ", expected [samples, …, classes] and integers of shape [samples, …]");
+    return reject("has prediction ", prediction, " and target ", target,
+                  ", expected [samples, …, classes] and integers of shape [samples, …]");
   if (prediction.getShape().back() == 0)
-    return reject<Op>(location, "has prediction ", prediction, ", expected at least one class");
+    return reject("has prediction ", prediction, ", expected at least one class");
   if (op.getWeight()) {
     auto weight = tensorOf(op.getWeight());
     if (weight.getRank() != 1 || !mayBeEqual(weight.getDimSize(0), prediction.getShape().back()) ||
         weight.getElementType() != prediction.getElementType())
-      return reject<Op>(location, "has prediction ", prediction, " and weight ", weight,
-                        ", expected a weight for each of the ", prediction.getShape().back(), " classes");
+      return reject("has prediction ", prediction, " and weight ", weight, ", expected a weight for each of the ",
+                    prediction.getShape().back(), " classes");
   }
-  inferred.push_back(RankedTensorType::get({}, prediction.getElementType()));
-  return success();
+  return RankedTensorType::get({}, prediction.getElementType());
 }
 
 namespace {
@@ -213,10 +192,10 @@ static Positions buildPositions(OpBuilder &builder, Location loc, Value target, 
   // A class that the target's type cannot hold, as -100 of unsigned ones, is no position's.
   if (!ignoreIndex || storedElement(double(*ignoreIndex), scalar.getElementType()) != double(*ignoreIndex))
     return {target, {}};
-  Value isCounted = builder.create<CompareOp>(loc, target, buildFilled(builder, loc, scalar, double(*ignoreIndex)),
-                                              builder.getStringAttr("ne"), PlaceAttr());
-  Value inside = builder.create<SelectOp>(loc, isCounted, target, buildFilled(builder, loc, scalar, 0), PlaceAttr());
-  return {inside, builder.create<CastOp>(loc, isCounted, TypeAttr::get(element), PlaceAttr())};
+  Value isCounted = create<CompareOp>(builder, loc, target, buildFilled(builder, loc, scalar, double(*ignoreIndex)),
+                                      builder.getStringAttr("ne"));
+  Value inside = create<SelectOp>(builder, loc, isCounted, target, buildFilled(builder, loc, scalar, 0));
+  return {inside, create<CastOp>(builder, loc, isCounted, TypeAttr::get(element))};
 }
 
 /// Σ c · ((1 - s) · w[y] · -log p[y] + s / classes · Σ w · -log p) over Σ c · w[y], with c whether a position counts
@@ -229,19 +208,19 @@ static SampleMeasure buildClassLoss(OpBuilder &builder, Location loc, Value logP
   Value count = counted;
   if (weight) {
     Value table = buildReshape(builder, loc, weight, {classes, 1});
-    Value own = buildReshape(builder, loc, builder.create<EmbeddingOp>(loc, table, inside, PlaceAttr()),
-                             tensorOf(inside).getShape());
-    count = counted ? Value(builder.create<MulOp>(loc, own, counted, PlaceAttr())) : own;
+    Value own =
+        buildReshape(builder, loc, create<EmbeddingOp>(builder, loc, table, inside), tensorOf(inside).getShape());
+    count = counted ? Value(create<MulOp>(builder, loc, own, counted)) : own;
   }
   auto times = [&](Expression value, Value factor) {
     return factor ? value * Expression(builder, loc, factor) : value;
   };
-  Expression loss(builder, loc, builder.create<PickOp>(loc, logProbabilities, inside, PlaceAttr()));
+  Expression loss(builder, loc, create<PickOp>(builder, loc, logProbabilities, inside));
   loss = times(loss, count);
   if (smoothing > 0) {
     const int64_t last[] = {type.getRank() - 1};
     Expression all = times(Expression(builder, loc, logProbabilities), weight);
-    Expression sum(builder, loc, builder.create<ReduceSumOp>(loc, all.value(), last, /*keep=*/false, PlaceAttr()));
+    Expression sum(builder, loc, create<ReduceSumOp>(builder, loc, all.value(), last, /*keep=*/false));
     loss = loss * (1 - smoothing) + times(sum, counted) * (smoothing / double(classes));
   }
   if (!count)
@@ -252,10 +231,10 @@ static SampleMeasure buildClassLoss(OpBuilder &builder, Location loc, Value logP
 static SampleMeasure buildAccuracy(OpBuilder &builder, Location loc, Value scores, Value target,
                                    std::optional<int64_t> ignoreIndex) {
   auto [inside, counted] = buildPositions(builder, loc, target, tensorOf(scores).getElementType(), ignoreIndex);
-  Value correct = builder.create<CorrectOp>(loc, scores, inside, PlaceAttr());
+  Value correct = create<CorrectOp>(builder, loc, scores, inside);
   if (!counted)
     return {buildSampleMean(builder, loc, correct, 1), {}};
-  correct = builder.create<MulOp>(loc, correct, counted, PlaceAttr());
+  correct = create<MulOp>(builder, loc, correct, counted);
   return {buildSampleSum(builder, loc, correct), buildSampleSum(builder, loc, counted)};
 }
 
@@ -285,10 +264,7 @@ static LogicalResult evaluateClassLoss(Operation *op, ArrayRef<HostTensor> opera
   return success();
 }
 
-LogicalResult NllOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                      SmallVectorImpl<Type> &inferred) {
-  return inferClassLoss<NllOp>(context, location, op, inferred);
-}
+FailureOr<Type> NllOp::inferType(Adaptor op, const Rejection &reject) { return inferClassLoss(op, reject); }
 
 SampleMeasure NllOp::buildPerSample(OpBuilder &builder) {
   return buildClassLoss(builder, getLoc(), getPrediction(), getTarget(), getWeight(), getIgnoreIndex(), 0);
@@ -305,22 +281,20 @@ static IndexBound classBound(Value prediction, unsigned operand) {
 IndexBound NllOp::getIndexBound(unsigned operand) { return classBound(getPrediction(), operand); }
 IndexBound CrossEntropyOp::getIndexBound(unsigned operand) { return classBound(getPrediction(), operand); }
 
-LogicalResult NllOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results, const RunScalars &) {
+LogicalResult NllOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   return evaluateClassLoss(*this, operands, results[0], getIgnoreIndex(), 0,
                            [](ArrayRef<double> row, int64_t index) { return row[size_t(index)]; });
 }
 
-LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                               SmallVectorImpl<Type> &inferred) {
+FailureOr<Type> CrossEntropyOp::inferType(Adaptor op, const Rejection &reject) {
   double smoothing = op.getLabelSmoothing().convertToDouble();
   if (!(smoothing >= 0 && smoothing <= 1))
-    return reject<CrossEntropyOp>(location, "has label_smoothing ", op.getLabelSmoothingAttr(),
-                                  ", expected a number from 0 to 1");
-  return inferClassLoss<CrossEntropyOp>(context, location, op, inferred);
+    return reject("has label_smoothing ", op.getLabelSmoothingAttr(), ", expected a number from 0 to 1");
+  return inferClassLoss(op, reject);
 }
 
 SampleMeasure CrossEntropyOp::buildPerSample(OpBuilder &builder) {
-  Value logProbabilities = builder.create<LogSoftmaxOp>(getLoc(), getPrediction(), PlaceAttr());
+  Value logProbabilities = create<LogSoftmaxOp>(builder, getLoc(), getPrediction());
   return buildClassLoss(builder, getLoc(), logProbabilities, getTarget(), getWeight(), getIgnoreIndex(),
                         getLabelSmoothing().convertToDouble());
 }
@@ -329,8 +303,7 @@ SampleMeasure CrossEntropyOp::buildPerSampleAccuracy(OpBuilder &builder) {
   return buildAccuracy(builder, getLoc(), getPrediction(), getTarget(), getIgnoreIndex());
 }
 
-LogicalResult CrossEntropyOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                       const RunScalars &) {
+LogicalResult CrossEntropyOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   return evaluateClassLoss(*this, operands, results[0], getIgnoreIndex(), getLabelSmoothing().convertToDouble(),
                            [](ArrayRef<double> row, int64_t index) {
                              double largest = *llvm::max_element(row), sum = 0;
@@ -340,16 +313,8 @@ LogicalResult CrossEntropyOp::evaluate(ArrayRef<HostTensor> operands, MutableArr
                            });
 }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addLossOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/training/LossOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/training/LossOps.cpp.inc"
+#define DG_OPS "ir/ops/training/LossOps.cpp.inc"
+#define DG_ADD_OPS addLossOps
+#include "ir/ops/Family.inc"

@@ -10,20 +10,15 @@ using namespace mlir;
 
 namespace dg::ir {
 
-/// `guard` may be null; else it is the last of the operands.
-template <typename Op>
-static LogicalResult inferStep(MLIRContext *context, std::optional<Location> location, ValueRange operands, Value guard,
-                               unsigned numResults, SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, operands, numResults, inferred))
-    return success();
+/// The type of the parameter, which gradient and state have too. `guard` may be null; else it is the last operand.
+static FailureOr<Type> inferStep(const Rejection &reject, ValueRange operands, Value guard) {
   if (guard && (tensorOf(guard).getRank() != 0 || !tensorOf(guard).getElementType().isF32()))
-    return reject<Op>(location, "has the guard ", guard.getType(), ", expected an f32 scalar");
+    return reject("has the guard ", guard.getType(), ", expected an f32 scalar");
   for (Value operand : (guard ? operands.drop_back() : operands).drop_front())
     if (operand.getType() != operands[0].getType())
-      return reject<Op>(location, "has parameter ", operands[0].getType(), " and operand ", operand.getType(),
-                        ", expected gradient and state of the parameter's type");
-  inferred.assign(numResults, operands[0].getType());
-  return success();
+      return reject("has parameter ", operands[0].getType(), " and operand ", operand.getType(),
+                    ", expected gradient and state of the parameter's type");
+  return operands[0].getType();
 }
 
 /// The learning rate of the op's parameter.
@@ -32,9 +27,25 @@ template <typename Op> static double rateOf(Op op, const RunScalars &scalars) {
   return factor ? scalars.lr * factor->convertToDouble() : scalars.lr;
 }
 
+/// A step whose results, the new parameter and `numResults` - 1 states, have that type.
+#define DG_STEP(Op, numResults)                                                                                        \
+  FailureOr<SmallVector<Type>> Op::inferTypes(Adaptor op, const Rejection &reject) {                                   \
+    FailureOr<Type> type = inferStep(reject, op.getOperands(), op.getGuard());                                         \
+    if (failed(type))                                                                                                  \
+      return failure();                                                                                                \
+    return SmallVector<Type>(numResults, *type);                                                                       \
+  }                                                                                                                    \
+  ShardingRule Op::getShardingRule() { return broadcastRule(*this); }
+DG_STEP(MomentumOp, 2)
+DG_STEP(AdamOp, 3)
+DG_STEP(AdagradOp, 2)
+DG_STEP(RmspropOp, 3)
+DG_STEP(LionOp, 2)
+DG_STEP(LambDirectionOp, 3)
+#undef DG_STEP
+
 /// Whether the guard asks for a step that changes nothing; the results then are the operands that they replace.
-static bool isSkipped(Value guard, ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                      ArrayRef<int> replaced) {
+static bool isSkipped(Value guard, HostOperands operands, HostResults results, ArrayRef<int> replaced) {
   if (!guard || !std::isnan(operands.back().data[0]))
     return false;
   for (auto [result, operand] : llvm::zip_equal(results, replaced))
@@ -44,21 +55,19 @@ static bool isSkipped(Value guard, ArrayRef<HostTensor> operands, MutableArrayRe
 }
 
 /// The number of this step among those that were not skipped.
-static double stepOf(Value guard, ArrayRef<HostTensor> operands, const RunScalars &scalars) {
+static double stepOf(Value guard, HostOperands operands, const RunScalars &scalars) {
   return double(scalars.step) - (guard ? std::trunc(operands.back().data[0]) : 0);
 }
 
 //===- SgdOp -----------------------------------------------------------------------------------------------------===//
 
-LogicalResult SgdOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                      SmallVectorImpl<Type> &inferred) {
-  return inferStep<SgdOp>(context, location, op.getOperands(), op.getGuard(), 1, inferred);
+FailureOr<Type> SgdOp::inferType(Adaptor op, const Rejection &reject) {
+  return inferStep(reject, op.getOperands(), op.getGuard());
 }
 
 ShardingRule SgdOp::getShardingRule() { return broadcastRule(*this); }
 
-LogicalResult SgdOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                              const RunScalars &scalars) {
+LogicalResult SgdOp::evaluate(HostOperands operands, HostResults results, const RunScalars &scalars) {
   if (isSkipped(getGuard(), operands, results, {0}))
     return success();
   double decay = getWeightDecay().convertToDouble();
@@ -71,15 +80,7 @@ LogicalResult SgdOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Hos
 
 //===- MomentumOp ------------------------------------------------------------------------------------------------===//
 
-LogicalResult MomentumOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                           SmallVectorImpl<Type> &inferred) {
-  return inferStep<MomentumOp>(context, location, op.getOperands(), op.getGuard(), 2, inferred);
-}
-
-ShardingRule MomentumOp::getShardingRule() { return broadcastRule(*this); }
-
-LogicalResult MomentumOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                   const RunScalars &scalars) {
+LogicalResult MomentumOp::evaluate(HostOperands operands, HostResults results, const RunScalars &scalars) {
   if (isSkipped(getGuard(), operands, results, {0, 2}))
     return success();
   double decay = getWeightDecay().convertToDouble(), momentum = getMomentum().convertToDouble();
@@ -95,15 +96,7 @@ LogicalResult MomentumOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRe
 
 //===- AdamOp ----------------------------------------------------------------------------------------------------===//
 
-LogicalResult AdamOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                       SmallVectorImpl<Type> &inferred) {
-  return inferStep<AdamOp>(context, location, op.getOperands(), op.getGuard(), 3, inferred);
-}
-
-ShardingRule AdamOp::getShardingRule() { return broadcastRule(*this); }
-
-LogicalResult AdamOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                               const RunScalars &scalars) {
+LogicalResult AdamOp::evaluate(HostOperands operands, HostResults results, const RunScalars &scalars) {
   if (isSkipped(getGuard(), operands, results, {0, 2, 3}))
     return success();
   double beta1 = getBeta1().convertToDouble(), beta2 = getBeta2().convertToDouble();
@@ -128,15 +121,7 @@ LogicalResult AdamOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Ho
 
 //===- AdagradOp -------------------------------------------------------------------------------------------------===//
 
-LogicalResult AdagradOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                          SmallVectorImpl<Type> &inferred) {
-  return inferStep<AdagradOp>(context, location, op.getOperands(), op.getGuard(), 2, inferred);
-}
-
-ShardingRule AdagradOp::getShardingRule() { return broadcastRule(*this); }
-
-LogicalResult AdagradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                  const RunScalars &scalars) {
+LogicalResult AdagradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &scalars) {
   if (isSkipped(getGuard(), operands, results, {0, 2}))
     return success();
   double decay = getWeightDecay().convertToDouble(), epsilon = getEpsilon().convertToDouble();
@@ -152,15 +137,7 @@ LogicalResult AdagradOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef
 
 //===- RmspropOp -------------------------------------------------------------------------------------------------===//
 
-LogicalResult RmspropOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                          SmallVectorImpl<Type> &inferred) {
-  return inferStep<RmspropOp>(context, location, op.getOperands(), op.getGuard(), 3, inferred);
-}
-
-ShardingRule RmspropOp::getShardingRule() { return broadcastRule(*this); }
-
-LogicalResult RmspropOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                  const RunScalars &scalars) {
+LogicalResult RmspropOp::evaluate(HostOperands operands, HostResults results, const RunScalars &scalars) {
   if (isSkipped(getGuard(), operands, results, {0, 2, 3}))
     return success();
   double decay = getWeightDecay().convertToDouble(), epsilon = getEpsilon().convertToDouble();
@@ -176,15 +153,7 @@ LogicalResult RmspropOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef
 
 //===- LionOp ----------------------------------------------------------------------------------------------------===//
 
-LogicalResult LionOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                       SmallVectorImpl<Type> &inferred) {
-  return inferStep<LionOp>(context, location, op.getOperands(), op.getGuard(), 2, inferred);
-}
-
-ShardingRule LionOp::getShardingRule() { return broadcastRule(*this); }
-
-LogicalResult LionOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                               const RunScalars &scalars) {
+LogicalResult LionOp::evaluate(HostOperands operands, HostResults results, const RunScalars &scalars) {
   if (isSkipped(getGuard(), operands, results, {0, 2}))
     return success();
   double decay = getWeightDecay().convertToDouble();
@@ -201,15 +170,7 @@ LogicalResult LionOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<Ho
 
 //===- LambDirectionOp and LambStepOp ----------------------------------------------------------------------------===//
 
-LogicalResult LambDirectionOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                                SmallVectorImpl<Type> &inferred) {
-  return inferStep<LambDirectionOp>(context, location, op.getOperands(), op.getGuard(), 3, inferred);
-}
-
-ShardingRule LambDirectionOp::getShardingRule() { return broadcastRule(*this); }
-
-LogicalResult LambDirectionOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                        const RunScalars &scalars) {
+LogicalResult LambDirectionOp::evaluate(HostOperands operands, HostResults results, const RunScalars &scalars) {
   if (isSkipped(getGuard(), operands, results, {-1, 2, 3}))
     return success();
   double beta1 = getBeta1().convertToDouble(), beta2 = getBeta2().convertToDouble();
@@ -227,28 +188,23 @@ LogicalResult LambDirectionOp::evaluate(ArrayRef<HostTensor> operands, MutableAr
 }
 
 /// A scalar of the type of what it belongs to.
-template <typename Op> static LogicalResult checkSquare(std::optional<Location> location, Value square, Value tensor) {
+static LogicalResult checkSquare(const Rejection &reject, Value square, Value tensor) {
   if (tensorOf(square).getRank() == 0 && tensorOf(square).getElementType() == tensorOf(tensor).getElementType())
     return success();
-  return reject<Op>(location, "has the square of a norm of type ", square.getType(), ", expected a scalar for ",
-                    tensor.getType());
+  return reject("has the square of a norm of type ", square.getType(), ", expected a scalar for ", tensor.getType());
 }
 
-LogicalResult LambStepOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                           SmallVectorImpl<Type> &inferred) {
-  if (failed(inferStep<LambStepOp>(context, location, op.getOperands().take_front(2), Value(), 1, inferred)))
+FailureOr<Type> LambStepOp::inferType(Adaptor op, const Rejection &reject) {
+  FailureOr<Type> type = inferStep(reject, op.getOperands().take_front(2), Value());
+  if (failed(type) || failed(checkSquare(reject, op.getParamSquare(), op.getParam())) ||
+      failed(checkSquare(reject, op.getDirectionSquare(), op.getParam())))
     return failure();
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
-  if (failed(checkSquare<LambStepOp>(location, op.getParamSquare(), op.getParam())))
-    return failure();
-  return checkSquare<LambStepOp>(location, op.getDirectionSquare(), op.getParam());
+  return type;
 }
 
 ShardingRule LambStepOp::getShardingRule() { return broadcastRule(*this); }
 
-LogicalResult LambStepOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                   const RunScalars &scalars) {
+LogicalResult LambStepOp::evaluate(HostOperands operands, HostResults results, const RunScalars &scalars) {
   if (isSkipped(getGuard(), operands, results, {0}))
     return success();
   double param = std::sqrt(operands[2].data[0]), direction = std::sqrt(operands[3].data[0]);
@@ -260,24 +216,18 @@ LogicalResult LambStepOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRe
 
 //===- ClipGradientOp --------------------------------------------------------------------------------------------===//
 
-LogicalResult ClipGradientOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor op,
-                                               SmallVectorImpl<Type> &inferred) {
-  if (deferInference(context, op.getOperands(), 1, inferred))
-    return success();
+FailureOr<Type> ClipGradientOp::inferType(Adaptor op, const Rejection &reject) {
   if (bool(op.getSquare()) != (op.getMaxNorm().convertToDouble() > 0))
-    return reject<ClipGradientOp>(location, "has max_norm ", op.getMaxNormAttr(), " and ",
-                                  op.getSquare() ? "the square of a norm" : "no square of a norm",
-                                  ", expected both or none");
-  if (op.getSquare() && failed(checkSquare<ClipGradientOp>(location, op.getSquare(), op.getGrad())))
+    return reject("has max_norm ", op.getMaxNormAttr(), " and ",
+                  op.getSquare() ? "the square of a norm" : "no square of a norm", ", expected both or none");
+  if (op.getSquare() && failed(checkSquare(reject, op.getSquare(), op.getGrad())))
     return failure();
-  inferred.push_back(op.getGrad().getType());
-  return success();
+  return op.getGrad().getType();
 }
 
 ShardingRule ClipGradientOp::getShardingRule() { return broadcastRule(*this); }
 
-LogicalResult ClipGradientOp::evaluate(ArrayRef<HostTensor> operands, MutableArrayRef<HostTensor> results,
-                                       const RunScalars &) {
+LogicalResult ClipGradientOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
   double limit = getMaxValue().convertToDouble(), factor = 1;
   if (getSquare())
     factor = std::min(1.0, getMaxNorm().convertToDouble() / (std::sqrt(operands[1].data[0]) + 1e-6));
@@ -288,16 +238,8 @@ LogicalResult ClipGradientOp::evaluate(ArrayRef<HostTensor> operands, MutableArr
   return success();
 }
 
-//===- Definitions -----------------------------------------------------------------------------------------------===//
-
-void DGDialect::addOptimizerOps() {
-  addOperations<
-#define GET_OP_LIST
-#include "ir/ops/training/OptimizerOps.cpp.inc"
-      >();
-}
-
 } // namespace dg::ir
 
-#define GET_OP_CLASSES
-#include "ir/ops/training/OptimizerOps.cpp.inc"
+#define DG_OPS "ir/ops/training/OptimizerOps.cpp.inc"
+#define DG_ADD_OPS addOptimizerOps
+#include "ir/ops/Family.inc"
