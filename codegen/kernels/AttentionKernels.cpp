@@ -186,8 +186,8 @@ private:
 };
 
 /// Weights are relative to the largest score so far; when a larger one comes, what was summed before shrinks.
-LogicalResult emitBlockAttention(KernelBuilder &k, Operation *op) {
-  HeadBlocks head(k, cast<ir::BlockAttentionOp>(op));
+void emitBlockAttention(KernelBuilder &k, ir::BlockAttentionOp op) {
+  HeadBlocks head(k, op);
   head.begin();
   Value logsumexp = k.buffer(4);
   MatrixRef sums = head.sumsOver(3, head.queryOffset, head.tokens),
@@ -241,11 +241,10 @@ LogicalResult emitBlockAttention(KernelBuilder &k, Operation *op) {
   });
   head.copyRows(sums, result, head.tokens,
                 [&](Value token) { return head.seen ? k.fdiv(k.number(1), k.loadScalar(total, token)) : k.number(0); });
-  return success();
 }
 
-LogicalResult emitBlockAttentionGrad(KernelBuilder &k, Operation *op) {
-  HeadBlocks head(k, cast<ir::BlockAttentionGradOp>(op));
+void emitBlockAttentionGrad(KernelBuilder &k, ir::BlockAttentionGradOp op) {
+  HeadBlocks head(k, op);
   head.begin();
   Value logsumexp = k.buffer(4), rowSums = k.buffer(5);
   MatrixRef queryGrad = head.sumsOver(6, head.queryOffset, head.tokens);
@@ -288,13 +287,12 @@ LogicalResult emitBlockAttentionGrad(KernelBuilder &k, Operation *op) {
   });
   if (queryGrad.buffer != k.buffer(6))
     head.copyRows(queryGrad, {k.buffer(6), head.queryOffset, head.rowStride, 1}, head.tokens, nullptr);
-  return success();
 }
 } // namespace
 
 void addAttentionKernels(KernelTable &table) {
-  table["dg.block_attention"] = {emitBlockAttention};
-  table["dg.block_attention_grad"] = {emitBlockAttentionGrad};
+  table.add(emitBlockAttention);
+  table.add(emitBlockAttentionGrad);
 }
 
 } // namespace dg::codegen

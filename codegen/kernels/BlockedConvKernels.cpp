@@ -224,11 +224,9 @@ private:
   LogicalResult outcome = success();
 };
 
-LogicalResult emitBlockedConv(KernelBuilder &k, Operation *op) {
-  return BlockedConvEmitter(k, cast<ir::BlockedConvOp>(op)).emit();
-}
+LogicalResult emitBlockedConv(KernelBuilder &k, ir::BlockedConvOp op) { return BlockedConvEmitter(k, op).emit(); }
 } // namespace
 
-void addBlockedConvKernels(KernelTable &table) { table["dg.blocked_conv"] = {emitBlockedConv}; }
+void addBlockedConvKernels(KernelTable &table) { table.add(emitBlockedConv); }
 
 } // namespace dg::codegen

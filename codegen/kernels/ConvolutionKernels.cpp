@@ -110,10 +110,9 @@ private:
   Value input, padded, start;
 };
 
-LogicalResult emitConv(KernelBuilder &k, Operation *op) {
-  auto convolution = cast<ir::Conv2dOp>(op);
+LogicalResult emitConv(KernelBuilder &k, ir::Conv2dOp convolution) {
   if (convolution.getBias())
-    return op->emitOpError() << "has a bias; it must be decomposed first";
+    return convolution.emitOpError() << "has a bias; it must be decomposed first";
   Conv conv(convolution, shapeOf(convolution.getInput()), shapeOf(convolution.getWeight()),
             shapeOf(convolution.getResult()));
   int64_t rows = largestDivisor(conv.rows, patchElements / (conv.taps() * conv.columns));
@@ -122,7 +121,7 @@ LogicalResult emitConv(KernelBuilder &k, Operation *op) {
     rows = largestDivisor(conv.rows, mostPatchElements * 3 / 4 / (conv.taps() * conv.columns));
   int64_t columns = rows * conv.columns, blocks = conv.rows / rows;
   if (conv.taps() * columns > mostPatchElements)
-    return tooLarge(op, conv.taps() * columns);
+    return tooLarge(convolution, conv.taps() * columns);
 
   int64_t stride = llvm::alignTo(columns, k.lanes);
   Value patches = k.stack(conv.taps() * stride);
@@ -159,8 +158,7 @@ std::pair<int64_t, int64_t> rangeInside(int64_t count, int64_t stride, int64_t t
   return {std::min(first, end), end};
 }
 
-LogicalResult emitConvInputGrad(KernelBuilder &k, Operation *op) {
-  auto convolution = cast<ir::Conv2dInputGradOp>(op);
+LogicalResult emitConvInputGrad(KernelBuilder &k, ir::Conv2dInputGradOp convolution) {
   Conv conv(convolution, shapeOf(convolution.getResult()), shapeOf(convolution.getWeight()),
             shapeOf(convolution.getGrad()));
   // A unit is one row of the kernel in one channel.
@@ -169,7 +167,7 @@ LogicalResult emitConvInputGrad(KernelBuilder &k, Operation *op) {
   int64_t unitsPerBlock = largestDivisor(units, std::min(patchElements / perUnit, mostTaps / conv.kernelWidth)),
           taps = unitsPerBlock * conv.kernelWidth;
   if (unitsPerBlock * perUnit > mostPatchElements)
-    return tooLarge(op, perUnit);
+    return tooLarge(convolution, perUnit);
 
   int64_t stride = llvm::alignTo(conv.pixels(), k.lanes), size = conv.channels * conv.height * conv.width;
   Value patches = k.stack(taps * stride);
@@ -393,15 +391,14 @@ LogicalResult emitWeightGradByProducts(KernelBuilder &k, Operation *op, const Co
   return success();
 }
 
-LogicalResult emitConvWeightGrad(KernelBuilder &k, Operation *op) {
-  auto convolution = cast<ir::Conv2dWeightGradOp>(op);
+LogicalResult emitConvWeightGrad(KernelBuilder &k, ir::Conv2dWeightGradOp convolution) {
   Conv conv(convolution, shapeOf(convolution.getInput()), shapeOf(convolution.getResult()),
             shapeOf(convolution.getGrad()));
   if (conv.outputs * conv.taps() >= fewestWeightsOfProduct && conv.pixels() > 0)
-    return emitWeightGradByProducts(k, op, conv);
+    return emitWeightGradByProducts(k, convolution, conv);
   WeightGradEmitter emitter(k, conv);
   if (emitter.patchSize() > mostPatchElements)
-    return tooLarge(op, emitter.patchSize());
+    return tooLarge(convolution, emitter.patchSize());
   double flops = 2.0 * double(conv.images) * double(conv.outputs) * double(conv.kernelWidth) * double(conv.pixels());
   loopWholeRowsOfTile(k, conv.channels * conv.kernelHeight, std::max<int64_t>(1, int64_t(2e6 / flops)),
                       [&](Value unit) { emitter.emitUnit(unit); });
@@ -410,10 +407,10 @@ LogicalResult emitConvWeightGrad(KernelBuilder &k, Operation *op) {
 } // namespace
 
 void addConvolutionKernels(KernelTable &table) {
-  table["dg.conv2d"] = {emitConv};
+  table.add(emitConv);
   addBlockedConvKernels(table);
-  table["dg.conv2d_input_grad"] = {emitConvInputGrad};
-  table["dg.conv2d_weight_grad"] = {emitConvWeightGrad};
+  table.add(emitConvInputGrad);
+  table.add(emitConvWeightGrad);
 }
 
 } // namespace dg::codegen

@@ -6,6 +6,8 @@
 #include "codegen/emit/ElementArithmetic.h"
 #include "codegen/emit/LoopNest.h"
 #include "codegen/kernels/KernelTable.h"
+#include "ir/ops/arrangement/ShapeOps.h"
+#include "ir/ops/structure/CommunicationOps.h"
 #include "ir/ops/structure/GraphOps.h"
 
 using namespace mlir;
@@ -62,23 +64,22 @@ LogicalResult emitElementwise(KernelBuilder &k, Operation *op) {
   });
 }
 
-LogicalResult emitExpand(KernelBuilder &k, Operation *op) {
+LogicalResult emitExpand(KernelBuilder &k, ir::ExpandOp op) {
   return emitLoops(
       k, op, [&](ValueRange operands) -> FailureOr<SmallVector<Value>> { return SmallVector<Value>{operands[0]}; });
 }
 
-LogicalResult emitFused(KernelBuilder &k, Operation *op) {
+LogicalResult emitFused(KernelBuilder &k, ir::FusedOp op) {
   return emitLoops(k, op, [&](ValueRange operands) { return emitElementBody(k, op, operands); });
 }
 
-LogicalResult emitAccumulate(KernelBuilder &k, Operation *op) {
+void emitAccumulate(KernelBuilder &k, ir::AccumulateOp op) {
   int64_t count = numElements(op->getOperand(0));
   loopRowsOfTile(k, 1, count, elementsPerTile, [&](Value, Value from, Value to) {
     k.loopVectors(from, to, count, [&](Value at, Lanes lanes) {
       k.store(addElements(k, k.load(k.buffer(1), at, lanes), k.load(k.buffer(0), at, lanes)), k.buffer(1), at, lanes);
     });
   });
-  return success();
 }
 } // namespace
 
@@ -108,10 +109,10 @@ FailureOr<SmallVector<Value>> emitElementBody(KernelBuilder &k, Operation *op, V
 
 void addElementwiseKernels(KernelTable &table) {
   for (StringRef name : elementFunctionNames())
-    table[name] = {emitElementwise};
-  table["dg.expand"] = {emitExpand};
-  table["dg.fused"] = {emitFused};
-  table["dg.accumulate"] = {emitAccumulate, {}, /*accumulates=*/true};
+    table[name].emit = emitElementwise;
+  table.add(emitExpand);
+  table.add(emitFused);
+  table.add(emitAccumulate).accumulates = true;
 }
 
 } // namespace dg::codegen

@@ -51,8 +51,7 @@ std::pair<Value, Value> columnsOfTile(KernelBuilder &k, int64_t columns, int64_t
   return {from, k.min(k.add(from, perTile), k.index(columns))};
 }
 
-LogicalResult emitGather(KernelBuilder &k, Operation *op) {
-  auto gather = cast<ir::GatherOp>(op);
+void emitGather(KernelBuilder &k, ir::GatherOp gather) {
   ArrayRef<int64_t> shape = shapeOf(gather.getInput());
   int64_t dim = gather.getDim(), size = shape[dim], inner = productOf(shape.drop_front(dim + 1)),
           outer = productOf(shape.take_front(dim)), count = numElements(gather.getIndices());
@@ -61,11 +60,9 @@ LogicalResult emitGather(KernelBuilder &k, Operation *op) {
     Value source = k.mul(k.add(k.mul(k.div(row, count), size), place), inner);
     copyRow(k, k.buffer(0), source, k.buffer(2), k.mul(row, inner), from, to, inner);
   });
-  return success();
 }
 
-LogicalResult emitGatherGrad(KernelBuilder &k, Operation *op) {
-  auto gather = cast<ir::GatherGradOp>(op);
+void emitGatherGrad(KernelBuilder &k, ir::GatherGradOp gather) {
   ArrayRef<int64_t> shape = shapeOf(gather.getResult());
   int64_t dim = gather.getDim(), size = gather.getSize(), inner = productOf(shape.drop_front(dim + 1)),
           outer = productOf(shape.take_front(dim)), count = numElements(gather.getIndices());
@@ -94,7 +91,6 @@ LogicalResult emitGatherGrad(KernelBuilder &k, Operation *op) {
     auto [from, to] = columnsOfTile(k, inner, (size + count) * inner);
     addSlices(k.index(0), from, to);
   }
-  return success();
 }
 
 /// Where an element at `position` of the indices lies in the input, but for its index along `dim`.
@@ -105,8 +101,7 @@ Value placeOfOthers(KernelBuilder &k, Value position, ArrayRef<int64_t> indexSha
   return offsetOf(k, position, indexShape, strides);
 }
 
-LogicalResult emitGatherElements(KernelBuilder &k, Operation *op) {
-  auto gather = cast<ir::GatherElementsOp>(op);
+void emitGatherElements(KernelBuilder &k, ir::GatherElementsOp gather) {
   ArrayRef<int64_t> shape = shapeOf(gather.getInput()), places = shapeOf(gather.getIndices());
   int64_t dim = gather.getDim(), stride = rowMajorStrides(shape)[dim];
   loopRowsOfTile(k, 1, numElements(gather.getIndices()), elementsPerTile / 4, [&](Value, Value from, Value to) {
@@ -116,12 +111,10 @@ LogicalResult emitGatherElements(KernelBuilder &k, Operation *op) {
       k.storeScalar(k.loadScalar(k.buffer(0), source), k.buffer(2), at);
     });
   });
-  return success();
 }
 
 /// Updates with different first indices never meet, unless they are dealt out along dimension 0 itself.
-LogicalResult emitScatterElements(KernelBuilder &k, Operation *op) {
-  auto scatter = cast<ir::ScatterElementsOp>(op);
+void emitScatterElements(KernelBuilder &k, ir::ScatterElementsOp scatter) {
   ArrayRef<int64_t> shape = shapeOf(scatter.getInput()), places = shapeOf(scatter.getIndices());
   int64_t dim = scatter.getDim(), stride = rowMajorStrides(shape)[dim];
   Type element = k.elementOf(k.buffer(3));
@@ -145,7 +138,6 @@ LogicalResult emitScatterElements(KernelBuilder &k, Operation *op) {
           });
         });
       });
-  return success();
 }
 
 /// The sizes of an op on rows of indices.
@@ -177,18 +169,15 @@ Value loadSliceStart(KernelBuilder &k, const NdSizes &sizes, Value row) {
   return start;
 }
 
-LogicalResult emitGatherNd(KernelBuilder &k, Operation *op) {
-  auto gather = cast<ir::GatherNdOp>(op);
+void emitGatherNd(KernelBuilder &k, ir::GatherNdOp gather) {
   NdSizes sizes = ndSizes(gather.getInput(), gather.getIndices(), gather.getBatchDims());
   loopRowsOfTile(k, sizes.batch * sizes.rows, sizes.inner, elementsPerTile, [&](Value row, Value from, Value to) {
     Value source = k.add(k.mul(k.div(row, sizes.rows), sizes.block), loadSliceStart(k, sizes, row));
     copyRow(k, k.buffer(0), source, k.buffer(2), k.mul(row, sizes.inner), from, to, sizes.inner);
   });
-  return success();
 }
 
-LogicalResult emitScatterNd(KernelBuilder &k, Operation *op) {
-  auto scatter = cast<ir::ScatterNdOp>(op);
+void emitScatterNd(KernelBuilder &k, ir::ScatterNdOp scatter) {
   NdSizes sizes = ndSizes(scatter.getInput(), scatter.getIndices(), scatter.getBatchDims());
   Type element = k.elementOf(k.buffer(3));
   auto writeSlices = [&](Value batch, Value from, Value to) {
@@ -215,11 +204,9 @@ LogicalResult emitScatterNd(KernelBuilder &k, Operation *op) {
     auto [from, to] = columnsOfTile(k, sizes.inner, elements);
     writeSlices(k.index(0), from, to);
   }
-  return success();
 }
 
-LogicalResult emitOneHot(KernelBuilder &k, Operation *op) {
-  auto oneHot = cast<ir::OneHotOp>(op);
+void emitOneHot(KernelBuilder &k, ir::OneHotOp oneHot) {
   ArrayRef<int64_t> shape = shapeOf(oneHot.getResult());
   int64_t depth = oneHot.getDepth(), inner = productOf(shape.drop_front(oneHot.getDim() + 1)),
           outer = productOf(shape.take_front(oneHot.getDim()));
@@ -232,11 +219,9 @@ LogicalResult emitOneHot(KernelBuilder &k, Operation *op) {
       k.storeScalar(k.select(k.isEqual(index, place), one, zero), k.buffer(1), k.add(target, at));
     });
   });
-  return success();
 }
 
-LogicalResult emitReverseSequence(KernelBuilder &k, Operation *op) {
-  auto reverse = cast<ir::ReverseSequenceOp>(op);
+void emitReverseSequence(KernelBuilder &k, ir::ReverseSequenceOp reverse) {
   ArrayRef<int64_t> shape = shapeOf(reverse.getInput());
   int64_t inner = productOf(shape.drop_front(2)), steps = shape[1 - reverse.getBatchDim()];
   bool isBatchFirst = reverse.getBatchDim() == 0;
@@ -248,19 +233,18 @@ LogicalResult emitReverseSequence(KernelBuilder &k, Operation *op) {
     source = isBatchFirst ? k.add(k.mul(i, steps), source) : k.add(k.mul(source, shape[1]), j);
     copyRow(k, k.buffer(0), k.mul(source, inner), k.buffer(2), k.mul(row, inner), from, to, inner);
   });
-  return success();
 }
 } // namespace
 
 void addGatherKernels(KernelTable &table) {
-  table["dg.gather"] = {emitGather};
-  table["dg.gather_grad"] = {emitGatherGrad};
-  table["dg.gather_elements"] = {emitGatherElements};
-  table["dg.scatter_elements"] = {emitScatterElements};
-  table["dg.gather_nd"] = {emitGatherNd};
-  table["dg.scatter_nd"] = {emitScatterNd};
-  table["dg.one_hot"] = {emitOneHot};
-  table["dg.reverse_sequence"] = {emitReverseSequence};
+  table.add(emitGather);
+  table.add(emitGatherGrad);
+  table.add(emitGatherElements);
+  table.add(emitScatterElements);
+  table.add(emitGatherNd);
+  table.add(emitScatterNd);
+  table.add(emitOneHot);
+  table.add(emitReverseSequence);
 }
 
 } // namespace dg::codegen

@@ -17,8 +17,7 @@ Value loadPlace(KernelBuilder &k, Value indices, Value position, int64_t count) 
   return k.max(k.index(0), k.min(k.loadIndex(indices, position), k.index(count - 1)));
 }
 
-LogicalResult emitEmbedding(KernelBuilder &k, Operation *op) {
-  auto embedding = cast<ir::EmbeddingOp>(op);
+void emitEmbedding(KernelBuilder &k, ir::EmbeddingOp embedding) {
   int64_t tableRows = shapeOf(embedding.getTable())[0], columns = shapeOf(embedding.getTable())[1];
   loopRowsOfTile(
       k, numElements(embedding.getIndices()), columns, elementsPerTile, [&](Value row, Value from, Value to) {
@@ -27,13 +26,11 @@ LogicalResult emitEmbedding(KernelBuilder &k, Operation *op) {
           k.store(k.load(k.buffer(0), k.add(source, at), lanes), k.buffer(2), k.add(target, at), lanes);
         });
       });
-  return success();
 }
 
 /// Each tile owns some columns of the whole table and adds the rows in the order of the indices: the same sums on any
 /// grid.
-LogicalResult emitEmbeddingGrad(KernelBuilder &k, Operation *op) {
-  auto embedding = cast<ir::EmbeddingGradOp>(op);
+void emitEmbeddingGrad(KernelBuilder &k, ir::EmbeddingGradOp embedding) {
   int64_t tableRows = embedding.getRows(), columns = shapeOf(embedding.getResult()).back(),
           count = numElements(embedding.getIndices());
   int64_t most = std::clamp<int64_t>((tableRows + count) * columns / elementsPerTile, 1, 8);
@@ -55,21 +52,17 @@ LogicalResult emitEmbeddingGrad(KernelBuilder &k, Operation *op) {
               place, lanes);
     });
   });
-  return success();
 }
 
-LogicalResult emitPick(KernelBuilder &k, Operation *op) {
-  auto pick = cast<ir::PickOp>(op);
+void emitPick(KernelBuilder &k, ir::PickOp pick) {
   int64_t classes = shapeOf(pick.getInput()).back();
   loopWholeRowsOfTile(k, numElements(pick.getIndices()), elementsPerTile, [&](Value row) {
     Value place = k.add(k.mul(row, classes), loadPlace(k, k.buffer(1), row, classes));
     k.storeScalar(k.loadScalar(k.buffer(0), place), k.buffer(2), row);
   });
-  return success();
 }
 
-LogicalResult emitPickGrad(KernelBuilder &k, Operation *op) {
-  auto pick = cast<ir::PickGradOp>(op);
+void emitPickGrad(KernelBuilder &k, ir::PickGradOp pick) {
   int64_t classes = pick.getClasses();
   loopWholeRowsOfTile(k, numElements(pick.getIndices()), std::max<int64_t>(1, elementsPerTile / classes),
                       [&](Value row) {
@@ -80,11 +73,9 @@ LogicalResult emitPickGrad(KernelBuilder &k, Operation *op) {
                         k.storeScalar(k.loadScalar(k.buffer(0), row), k.buffer(2),
                                       k.add(start, loadPlace(k, k.buffer(1), row, classes)));
                       });
-  return success();
 }
 
-LogicalResult emitPickLogSoftmax(KernelBuilder &k, Operation *op) {
-  auto pick = cast<ir::PickLogSoftmaxOp>(op);
+void emitPickLogSoftmax(KernelBuilder &k, ir::PickLogSoftmaxOp pick) {
   int64_t classes = shapeOf(pick.getInput()).back();
   loopWholeRowsOfTile(
       k, numElements(pick.getIndices()), std::max<int64_t>(1, elementsPerTile / classes), [&](Value row) {
@@ -99,11 +90,9 @@ LogicalResult emitPickLogSoftmax(KernelBuilder &k, Operation *op) {
         k.storeScalar(k.fsub(k.fsub(picked, largest), logarithm), k.buffer(2), row);
         k.storeScalar(k.fadd(largest, logarithm), k.buffer(3), row);
       });
-  return success();
 }
 
-LogicalResult emitPickLogSoftmaxGrad(KernelBuilder &k, Operation *op) {
-  auto pick = cast<ir::PickLogSoftmaxGradOp>(op);
+void emitPickLogSoftmaxGrad(KernelBuilder &k, ir::PickLogSoftmaxGradOp pick) {
   int64_t classes = shapeOf(pick.getInput()).back();
   Value input = k.buffer(2), result = pick.getOverwrites() ? input : k.buffer(5);
   loopWholeRowsOfTile(
@@ -117,12 +106,10 @@ LogicalResult emitPickLogSoftmaxGrad(KernelBuilder &k, Operation *op) {
         Value place = k.add(start, loadPlace(k, k.buffer(3), row, classes));
         k.storeScalar(k.fadd(k.loadScalar(result, place), k.loadScalar(k.buffer(0), row)), result, place);
       });
-  return success();
 }
 
 /// The index is right where no element is larger, and none before it is equal: counted in one pass.
-LogicalResult emitCorrect(KernelBuilder &k, Operation *op) {
-  auto correct = cast<ir::CorrectOp>(op);
+void emitCorrect(KernelBuilder &k, ir::CorrectOp correct) {
   int64_t classes = shapeOf(correct.getScores()).back();
   loopWholeRowsOfTile(
       k, numElements(correct.getIndices()), std::max<int64_t>(1, elementsPerTile / classes), [&](Value row) {
@@ -143,18 +130,17 @@ LogicalResult emitCorrect(KernelBuilder &k, Operation *op) {
         });
         k.storeScalar(k.select(k.greater(better, k.number(0)), k.number(0), k.number(1)), k.buffer(2), row);
       });
-  return success();
 }
 } // namespace
 
 void addIndexingKernels(KernelTable &table) {
-  table["dg.embedding"] = {emitEmbedding};
-  table["dg.embedding_grad"] = {emitEmbeddingGrad};
-  table["dg.pick"] = {emitPick};
-  table["dg.pick_grad"] = {emitPickGrad};
-  table["dg.pick_log_softmax"] = {emitPickLogSoftmax};
-  table["dg.pick_log_softmax_grad"] = {emitPickLogSoftmaxGrad, {}, /*accumulates=*/false, /*overwritable=*/2};
-  table["dg.correct"] = {emitCorrect};
+  table.add(emitEmbedding);
+  table.add(emitEmbeddingGrad);
+  table.add(emitPick);
+  table.add(emitPickGrad);
+  table.add(emitPickLogSoftmax);
+  table.add(emitPickLogSoftmaxGrad).overwritable = 2;
+  table.add(emitCorrect);
 }
 
 } // namespace dg::codegen

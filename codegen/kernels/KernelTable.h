@@ -8,11 +8,13 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <functional>
+
 namespace dg::codegen {
 
 struct KernelEmitter {
   /// Sets the tiles and writes the body for the op's types. The builder's buffers are those of KernelSpec.
-  mlir::LogicalResult (*emit)(KernelBuilder &kernel, mlir::Operation *op) = nullptr;
+  std::function<mlir::LogicalResult(KernelBuilder &kernel, mlir::Operation *op)> emit;
   /// For each result the operand it overwrites; empty: no result is in place.
   llvm::SmallVector<int> aliasedOperand = {};
   /// The kernel adds its operand to one more buffer of the same type.
@@ -21,7 +23,23 @@ struct KernelEmitter {
   int overwritable = -1;
 };
 
-using KernelTable = llvm::StringMap<KernelEmitter>;
+struct KernelTable : llvm::StringMap<KernelEmitter> {
+  /// Adds the row of the op that `emit` takes.
+  template <typename Op> KernelEmitter &add(mlir::LogicalResult (*emit)(KernelBuilder &, Op)) {
+    KernelEmitter &row = (*this)[Op::getOperationName()];
+    row.emit = [emit](KernelBuilder &kernel, mlir::Operation *op) { return emit(kernel, mlir::cast<Op>(op)); };
+    return row;
+  }
+  /// The same where nothing can fail.
+  template <typename Op> KernelEmitter &add(void (*emit)(KernelBuilder &, Op)) {
+    KernelEmitter &row = (*this)[Op::getOperationName()];
+    row.emit = [emit](KernelBuilder &kernel, mlir::Operation *op) {
+      emit(kernel, mlir::cast<Op>(op));
+      return mlir::success();
+    };
+    return row;
+  }
+};
 
 /// All rows. Made at the first call; any thread may call it.
 const KernelTable &kernelTable();

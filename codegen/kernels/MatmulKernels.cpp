@@ -33,10 +33,9 @@ void emitPlainMatmul(KernelBuilder &k, ir::MatmulOp matmul, int64_t depth) {
   });
 }
 
-LogicalResult emitMatmul(KernelBuilder &k, Operation *op) {
-  auto matmul = cast<ir::MatmulOp>(op);
+LogicalResult emitMatmul(KernelBuilder &k, ir::MatmulOp matmul) {
   if (!matmul.isPrimitive())
-    return op->emitOpError("multiplies different batches, or vectors: run --dg-decompose first");
+    return matmul.emitOpError("multiplies different batches, or vectors: run --dg-decompose first");
   ArrayRef<int64_t> left = shapeOf(matmul.getLhs()), result = shapeOf(matmul.getResult());
   int64_t m = result[result.size() - 2], n = result.back();
   int64_t depth = matmul.getTransposeLhs() ? left[left.size() - 2] : left.back();
@@ -79,6 +78,6 @@ LogicalResult emitMatmul(KernelBuilder &k, Operation *op) {
 }
 } // namespace
 
-void addMatmulKernels(KernelTable &table) { table["dg.matmul"] = {emitMatmul}; }
+void addMatmulKernels(KernelTable &table) { table.add(emitMatmul); }
 
 } // namespace dg::codegen

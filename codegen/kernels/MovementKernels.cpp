@@ -13,8 +13,7 @@ using namespace mlir;
 namespace dg::codegen {
 
 namespace {
-LogicalResult emitSlice(KernelBuilder &k, Operation *op) {
-  auto slice = cast<ir::SliceOp>(op);
+void emitSlice(KernelBuilder &k, ir::SliceOp slice) {
   ArrayRef<int64_t> shape = shapeOf(slice.getResult());
   SmallVector<int64_t> strides = rowMajorStrides(shapeOf(slice.getInput()));
   int64_t first = 0;
@@ -32,7 +31,6 @@ LogicalResult emitSlice(KernelBuilder &k, Operation *op) {
       k.storeScalar(k.loadScalar(k.buffer(0), k.add(input, k.mul(at, step))), k.buffer(1), k.add(output, at));
     });
   });
-  return success();
 }
 
 /// Whether index `at` of a padded dimension holds an element of the input; `source` is its place there.
@@ -48,8 +46,7 @@ Value isInside(KernelBuilder &k, Value at, int64_t size, int64_t low, int64_t be
   return k.create<arith::AndIOp>(isAfter, k.isLess(source, k.index(size)));
 }
 
-LogicalResult emitPadConstant(KernelBuilder &k, Operation *op) {
-  auto pad = cast<ir::PadConstantOp>(op);
+void emitPadConstant(KernelBuilder &k, ir::PadConstantOp pad) {
   ArrayRef<int64_t> from = shapeOf(pad.getInput()), to = shapeOf(pad.getResult());
   Value target = k.buffer(pad.getFill() ? 2 : 1);
   Value fill = pad.getFill() ? k.loadScalar(k.buffer(1), k.index(0)) : numberFor(k, target, 0);
@@ -101,22 +98,20 @@ LogicalResult emitPadConstant(KernelBuilder &k, Operation *op) {
       return KernelBuilder::Values();
     });
   });
-  return success();
 }
 
 /// The operands are columns of a matrix whose rows are the dimensions before the joined one. With several rows a tile
 /// has whole rows; with one, each operand has tiles of its own.
-LogicalResult emitConcat(KernelBuilder &k, Operation *op) {
-  auto concat = cast<ir::ConcatOp>(op);
+void emitConcat(KernelBuilder &k, ir::ConcatOp concat) {
   ArrayRef<int64_t> shape = shapeOf(concat.getResult());
   int64_t rows = 1;
   for (int64_t size : shape.take_front(concat.getDim()))
     rows *= size;
   int64_t total = numElements(concat.getResult()) / rows;
-  Value target = k.buffer(op->getNumOperands());
+  Value target = k.buffer(concat->getNumOperands());
   SmallVector<int64_t> widths, starts;
   int64_t start = 0;
-  for (Value operand : op->getOperands()) {
+  for (Value operand : concat->getOperands()) {
     widths.push_back(numElements(operand) / rows);
     starts.push_back(start);
     start += widths.back();
@@ -128,7 +123,7 @@ LogicalResult emitConcat(KernelBuilder &k, Operation *op) {
         if (widths[i])
           copyRow(k, k.buffer(i), k.mul(row, widths[i]), target, k.add(output, starts[i]), widths[i]);
     });
-    return success();
+    return;
   }
   int64_t tiles = 0;
   for (unsigned i = 0; i < widths.size(); ++i) {
@@ -145,11 +140,9 @@ LogicalResult emitConcat(KernelBuilder &k, Operation *op) {
     tiles += own;
   }
   k.setTiles(tiles);
-  return success();
 }
 
-LogicalResult emitTrilu(KernelBuilder &k, Operation *op) {
-  auto trilu = cast<ir::TriluOp>(op);
+void emitTrilu(KernelBuilder &k, ir::TriluOp trilu) {
   ArrayRef<int64_t> shape = shapeOf(trilu.getResult());
   int64_t columns = shape.back(), height = shape.end()[-2], rows = numElements(trilu.getResult()) / columns;
   Value zero = numberFor(k, k.buffer(1), 0);
@@ -170,11 +163,9 @@ LogicalResult emitTrilu(KernelBuilder &k, Operation *op) {
       k.loop(border, k.index(columns), 1, clear);
     }
   });
-  return success();
 }
 
-LogicalResult emitIota(KernelBuilder &k, Operation *op) {
-  auto iota = cast<ir::IotaOp>(op);
+void emitIota(KernelBuilder &k, ir::IotaOp iota) {
   ArrayRef<int64_t> shape = shapeOf(iota.getResult());
   int64_t dim = iota.getDim(), inner = rowMajorStrides(shape)[dim], size = shape[dim];
   Type type = computedOf(k.elementOf(k.buffer(0)));
@@ -201,16 +192,15 @@ LogicalResult emitIota(KernelBuilder &k, Operation *op) {
       k.storeScalar(value, k.buffer(0), at);
     });
   });
-  return success();
 }
 } // namespace
 
 void addMovementKernels(KernelTable &table) {
-  table["dg.slice"] = {emitSlice};
-  table["dg.pad_constant"] = {emitPadConstant};
-  table["dg.concat"] = {emitConcat};
-  table["dg.trilu"] = {emitTrilu};
-  table["dg.iota"] = {emitIota};
+  table.add(emitSlice);
+  table.add(emitPadConstant);
+  table.add(emitConcat);
+  table.add(emitTrilu);
+  table.add(emitIota);
 }
 
 } // namespace dg::codegen

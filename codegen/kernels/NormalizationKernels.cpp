@@ -23,15 +23,14 @@ void loopRows(KernelBuilder &k, Operation *op, llvm::function_ref<void(Value row
                       [&](Value row) { body(row, k.mul(row, columns), columns); });
 }
 
-LogicalResult emitSoftmax(KernelBuilder &k, Operation *op) {
-  auto softmax = cast<ir::SoftmaxOp>(op);
+LogicalResult emitSoftmax(KernelBuilder &k, ir::SoftmaxOp softmax) {
   double scale = softmax.getScale().convertToDouble();
   ArrayRef<int64_t> shape = shapeOf(softmax.getInput());
   bool causal = softmax.getCausal();
   if (causal && shape.size() < 2)
-    return op->emitOpError() << "is causal and has the input " << softmax.getInput().getType()
-                             << "; expected at least two dimensions";
-  loopRows(k, op, [&](Value row, Value start, int64_t columns) {
+    return softmax.emitOpError() << "is causal and has the input " << softmax.getInput().getType()
+                                 << "; expected at least two dimensions";
+  loopRows(k, softmax, [&](Value row, Value start, int64_t columns) {
     // A causal row ends at its own token: vectors after it are not read, only zeroed.
     Value token, end = k.index(columns);
     if (causal) {
@@ -65,8 +64,8 @@ LogicalResult emitSoftmax(KernelBuilder &k, Operation *op) {
   return success();
 }
 
-LogicalResult emitSoftmaxGrad(KernelBuilder &k, Operation *op) {
-  double scale = cast<ir::SoftmaxGradOp>(op).getScale().convertToDouble();
+void emitSoftmaxGrad(KernelBuilder &k, ir::SoftmaxGradOp op) {
+  double scale = op.getScale().convertToDouble();
   loopRows(k, op, [&](Value, Value start, int64_t columns) {
     auto grad = [&](Value at, Lanes lanes) { return k.load(k.buffer(0), k.add(start, at), lanes); };
     auto output = [&](Value at, Lanes lanes) { return k.load(k.buffer(1), k.add(start, at), lanes); };
@@ -77,10 +76,9 @@ LogicalResult emitSoftmaxGrad(KernelBuilder &k, Operation *op) {
       k.store(k.fmul(k.scale(output(at, lanes), scale), difference), k.buffer(2), k.add(start, at), lanes);
     });
   });
-  return success();
 }
 
-LogicalResult emitLogSoftmax(KernelBuilder &k, Operation *op) {
+void emitLogSoftmax(KernelBuilder &k, ir::LogSoftmaxOp op) {
   loopRows(k, op, [&](Value, Value start, int64_t columns) {
     auto element = [&](Value at, Lanes lanes) { return k.load(k.buffer(0), k.add(start, at), lanes); };
     Value largest = k.fold(Fold::max, columns, element);
@@ -93,10 +91,9 @@ LogicalResult emitLogSoftmax(KernelBuilder &k, Operation *op) {
       k.store(k.fsub(shifted, k.splat(logarithm, lanes.width)), k.buffer(1), k.add(start, at), lanes);
     });
   });
-  return success();
 }
 
-LogicalResult emitLogSoftmaxGrad(KernelBuilder &k, Operation *op) {
+void emitLogSoftmaxGrad(KernelBuilder &k, ir::LogSoftmaxGradOp op) {
   loopRows(k, op, [&](Value, Value start, int64_t columns) {
     auto grad = [&](Value at, Lanes lanes) { return k.load(k.buffer(0), k.add(start, at), lanes); };
     Value sum = k.fold(Fold::sum, columns, grad);
@@ -106,7 +103,6 @@ LogicalResult emitLogSoftmaxGrad(KernelBuilder &k, Operation *op) {
               lanes);
     });
   });
-  return success();
 }
 
 /// Mean and 1 / √(variance + ε) of a row.
@@ -121,8 +117,8 @@ std::pair<Value, Value> emitMoments(KernelBuilder &k, Value buffer, Value start,
   return {mean, k.fdiv(k.number(1), k.sqrt(k.fadd(variance, k.number(epsilon))))};
 }
 
-LogicalResult emitLayerNorm(KernelBuilder &k, Operation *op) {
-  double epsilon = cast<ir::LayerNormOp>(op).getEpsilon().convertToDouble();
+void emitLayerNorm(KernelBuilder &k, ir::LayerNormOp op) {
+  double epsilon = op.getEpsilon().convertToDouble();
   loopRows(k, op, [&](Value, Value start, int64_t columns) {
     auto [mean, inverse] = emitMoments(k, k.buffer(0), start, columns, epsilon);
     k.loopVectors(columns, [&, mean = mean, inverse = inverse](Value at, Lanes lanes) {
@@ -132,14 +128,12 @@ LogicalResult emitLayerNorm(KernelBuilder &k, Operation *op) {
               k.add(start, at), lanes);
     });
   });
-  return success();
 }
 
 /// The gradient at the input is row by row, in the first tiles; those at weight and bias are sums over rows, in the
 /// last tiles, each of which takes some columns of all rows (and computes the moments of each row again, which is
 /// cheaper than to wait for them).
-LogicalResult emitLayerNormGrad(KernelBuilder &k, Operation *op) {
-  auto norm = cast<ir::LayerNormGradOp>(op);
+void emitLayerNormGrad(KernelBuilder &k, ir::LayerNormGradOp norm) {
   double epsilon = norm.getEpsilon().convertToDouble();
   int64_t columns = shapeOf(norm.getInput()).back(), rows = numElements(norm.getInput()) / columns;
   Value grad = k.buffer(0), input = k.buffer(1), weight = k.buffer(2), inputGrad = k.buffer(3),
@@ -206,17 +200,16 @@ LogicalResult emitLayerNormGrad(KernelBuilder &k, Operation *op) {
         emitColumns(k.sub(k.tile(), k.index(rowTiles)));
         return Values();
       });
-  return success();
 }
 } // namespace
 
 void addNormalizationKernels(KernelTable &table) {
-  table["dg.softmax"] = {emitSoftmax};
-  table["dg.softmax_grad"] = {emitSoftmaxGrad};
-  table["dg.log_softmax"] = {emitLogSoftmax};
-  table["dg.log_softmax_grad"] = {emitLogSoftmaxGrad};
-  table["dg.layer_norm"] = {emitLayerNorm};
-  table["dg.layer_norm_grad"] = {emitLayerNormGrad};
+  table.add(emitSoftmax);
+  table.add(emitSoftmaxGrad);
+  table.add(emitLogSoftmax);
+  table.add(emitLogSoftmaxGrad);
+  table.add(emitLayerNorm);
+  table.add(emitLayerNormGrad);
 }
 
 } // namespace dg::codegen

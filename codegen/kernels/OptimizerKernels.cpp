@@ -49,24 +49,21 @@ template <typename Op> Value rateOf(KernelBuilder &k, Op op) {
 /// The vector of one f32 scalar.
 Value spread(KernelBuilder &k, Value scalar, Lanes lanes) { return k.splat(scalar, lanes.width); }
 
-LogicalResult emitSgd(KernelBuilder &k, Operation *op) {
-  auto sgd = cast<ir::SgdOp>(op);
+void emitSgd(KernelBuilder &k, ir::SgdOp sgd) {
   double decay = sgd.getWeightDecay().convertToDouble();
   Value rate = rateOf(k, sgd);
-  loopElements(k, op, sgd.getGuard(), [&](Value at, Lanes lanes) {
+  loopElements(k, sgd, sgd.getGuard(), [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes);
     if (decay != 0)
       grad = k.fma(param, k.constant(decay, param), grad);
     k.store(k.fsub(param, k.fmul(spread(k, rate, lanes), grad)), k.buffer(0), at, lanes);
   });
-  return success();
 }
 
-LogicalResult emitMomentum(KernelBuilder &k, Operation *op) {
-  auto momentum = cast<ir::MomentumOp>(op);
+void emitMomentum(KernelBuilder &k, ir::MomentumOp momentum) {
   double decay = momentum.getWeightDecay().convertToDouble(), factor = momentum.getMomentum().convertToDouble();
   Value rate = rateOf(k, momentum);
-  loopElements(k, op, momentum.getGuard(), [&](Value at, Lanes lanes) {
+  loopElements(k, momentum, momentum.getGuard(), [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes),
           velocity = k.load(k.buffer(2), at, lanes);
     if (decay != 0)
@@ -76,7 +73,6 @@ LogicalResult emitMomentum(KernelBuilder &k, Operation *op) {
     k.store(k.fsub(param, k.fmul(spread(k, rate, lanes), direction)), k.buffer(0), at, lanes);
     k.store(velocity, k.buffer(2), at, lanes);
   });
-  return success();
 }
 
 /// base^step in f64 by squaring: 63 rounds, about 0.1 µs a tile, and no call into a library.
@@ -93,8 +89,7 @@ Value powerOfStep(KernelBuilder &k, double base, Value step) {
   })[0];
 }
 
-LogicalResult emitAdam(KernelBuilder &k, Operation *op) {
-  auto adam = cast<ir::AdamOp>(op);
+void emitAdam(KernelBuilder &k, ir::AdamOp adam) {
   double beta1 = adam.getBeta1().convertToDouble(), beta2 = adam.getBeta2().convertToDouble();
   double decay = adam.getWeightDecay().convertToDouble(), epsilon = adam.getEpsilon().convertToDouble();
   Type f64 = k.getF64Type();
@@ -102,7 +97,7 @@ LogicalResult emitAdam(KernelBuilder &k, Operation *op) {
   auto toReal = [&](Value number) -> Value { return isWide ? number : k.create<arith::TruncFOp>(k.real, number); };
   Value one = k.create<arith::ConstantOp>(k.getFloatAttr(f64, 1));
   Value lr = k.toDouble(rateOf(k, adam));
-  Value step = stepOf(k, op, adam.getGuard());
+  Value step = stepOf(k, adam, adam.getGuard());
   Value correction1 = k.create<arith::SubFOp>(one, powerOfStep(k, beta1, step));
   Value correction2 = k.create<arith::SubFOp>(one, powerOfStep(k, beta2, step));
   // p - (lr / c1) · m / (√v · (1 / √c2) + ε), and p · (1 - lr · decay): what depends on the step only is computed once,
@@ -111,7 +106,7 @@ LogicalResult emitAdam(KernelBuilder &k, Operation *op) {
   Value root = toReal(k.create<arith::DivFOp>(one, k.create<math::SqrtOp>(correction2)));
   Value shrink = toReal(k.create<arith::SubFOp>(
       one, k.create<arith::MulFOp>(lr, k.create<arith::ConstantOp>(k.getFloatAttr(f64, decay)))));
-  loopElements(k, op, adam.getGuard(), [&](Value at, Lanes lanes) {
+  loopElements(k, adam, adam.getGuard(), [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes);
     Value first = k.load(k.buffer(2), at, lanes), second = k.load(k.buffer(3), at, lanes);
     if (decay != 0 && !adam.getDecoupled())
@@ -125,22 +120,20 @@ LogicalResult emitAdam(KernelBuilder &k, Operation *op) {
     k.store(first, k.buffer(2), at, lanes);
     k.store(second, k.buffer(3), at, lanes);
   });
-  return success();
 }
 
-LogicalResult emitAdagrad(KernelBuilder &k, Operation *op) {
-  auto adagrad = cast<ir::AdagradOp>(op);
+void emitAdagrad(KernelBuilder &k, ir::AdagradOp adagrad) {
   double decay = adagrad.getWeightDecay().convertToDouble(), epsilon = adagrad.getEpsilon().convertToDouble();
   auto number = [&](double value) -> Value {
     return k.create<arith::ConstantOp>(k.getFloatAttr(k.getF64Type(), value));
   };
   // lr / (1 + (step - 1) · lr_decay), once for the tile.
-  Value step = k.create<arith::SIToFPOp>(k.getF64Type(), stepOf(k, op, adagrad.getGuard()));
+  Value step = k.create<arith::SIToFPOp>(k.getF64Type(), stepOf(k, adagrad, adagrad.getGuard()));
   Value slowed =
       k.create<arith::MulFOp>(k.create<arith::SubFOp>(step, number(1)), number(adagrad.getLrDecay().convertToDouble()));
   Value rate =
       k.fromDouble(k.create<arith::DivFOp>(k.toDouble(rateOf(k, adagrad)), k.create<arith::AddFOp>(number(1), slowed)));
-  loopElements(k, op, adagrad.getGuard(), [&](Value at, Lanes lanes) {
+  loopElements(k, adagrad, adagrad.getGuard(), [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes);
     if (decay != 0)
       grad = k.fma(param, k.constant(decay, param), grad);
@@ -149,15 +142,13 @@ LogicalResult emitAdagrad(KernelBuilder &k, Operation *op) {
     k.store(k.fsub(param, k.fmul(spread(k, rate, lanes), step)), k.buffer(0), at, lanes);
     k.store(sum, k.buffer(2), at, lanes);
   });
-  return success();
 }
 
-LogicalResult emitRmsprop(KernelBuilder &k, Operation *op) {
-  auto rmsprop = cast<ir::RmspropOp>(op);
+void emitRmsprop(KernelBuilder &k, ir::RmspropOp rmsprop) {
   double decay = rmsprop.getWeightDecay().convertToDouble(), epsilon = rmsprop.getEpsilon().convertToDouble();
   double alpha = rmsprop.getAlpha().convertToDouble(), momentum = rmsprop.getMomentum().convertToDouble();
   Value rate = rateOf(k, rmsprop);
-  loopElements(k, op, rmsprop.getGuard(), [&](Value at, Lanes lanes) {
+  loopElements(k, rmsprop, rmsprop.getGuard(), [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes);
     if (decay != 0)
       grad = k.fma(param, k.constant(decay, param), grad);
@@ -169,15 +160,13 @@ LogicalResult emitRmsprop(KernelBuilder &k, Operation *op) {
     k.store(square, k.buffer(2), at, lanes);
     k.store(velocity, k.buffer(3), at, lanes);
   });
-  return success();
 }
 
-LogicalResult emitLion(KernelBuilder &k, Operation *op) {
-  auto lion = cast<ir::LionOp>(op);
+void emitLion(KernelBuilder &k, ir::LionOp lion) {
   double decay = lion.getWeightDecay().convertToDouble();
   double beta1 = lion.getBeta1().convertToDouble(), beta2 = lion.getBeta2().convertToDouble();
   Value rate = rateOf(k, lion);
-  loopElements(k, op, lion.getGuard(), [&](Value at, Lanes lanes) {
+  loopElements(k, lion, lion.getGuard(), [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes),
           first = k.load(k.buffer(2), at, lanes), lr = spread(k, rate, lanes);
     Value direction = k.fma(first, k.constant(beta1, first), k.scale(grad, 1 - beta1)), zero = k.constant(0, first);
@@ -188,48 +177,43 @@ LogicalResult emitLion(KernelBuilder &k, Operation *op) {
     k.store(k.fsub(param, k.fmul(lr, sign)), k.buffer(0), at, lanes);
     k.store(k.fma(first, k.constant(beta2, first), k.scale(grad, 1 - beta2)), k.buffer(2), at, lanes);
   });
-  return success();
 }
 
-LogicalResult emitLambDirection(KernelBuilder &k, Operation *op) {
-  auto lamb = cast<ir::LambDirectionOp>(op);
+void emitLambDirection(KernelBuilder &k, ir::LambDirectionOp lamb) {
   double beta1 = lamb.getBeta1().convertToDouble(), beta2 = lamb.getBeta2().convertToDouble();
   double decay = lamb.getWeightDecay().convertToDouble(), epsilon = lamb.getEpsilon().convertToDouble();
   Value one = k.create<arith::ConstantOp>(k.getFloatAttr(k.getF64Type(), 1));
-  Value step = stepOf(k, op, lamb.getGuard());
+  Value step = stepOf(k, lamb, lamb.getGuard());
   auto inverse = [&](double beta) -> Value {
     return k.create<arith::DivFOp>(one, k.create<arith::SubFOp>(one, powerOfStep(k, beta, step)));
   };
   Value scale1 = k.fromDouble(inverse(beta1)), scale2 = k.fromDouble(k.create<math::SqrtOp>(inverse(beta2)));
-  loopElements(k, op, lamb.getGuard(), [&](Value at, Lanes lanes) {
+  loopElements(k, lamb, lamb.getGuard(), [&](Value at, Lanes lanes) {
     Value param = k.load(k.buffer(0), at, lanes), grad = k.load(k.buffer(1), at, lanes);
     Value first = k.load(k.buffer(2), at, lanes), second = k.load(k.buffer(3), at, lanes);
     first = k.fma(first, k.constant(beta1, first), k.scale(grad, 1 - beta1));
     second = k.fma(second, k.constant(beta2, second), k.scale(k.fmul(grad, grad), 1 - beta2));
     Value denominator = k.fma(k.sqrt(second), spread(k, scale2, lanes), k.constant(epsilon, second));
     Value direction = k.fdiv(k.fmul(first, spread(k, scale1, lanes)), denominator);
-    k.store(k.fma(param, k.constant(decay, param), direction), k.buffer(op->getNumOperands()), at, lanes);
+    k.store(k.fma(param, k.constant(decay, param), direction), k.buffer(lamb->getNumOperands()), at, lanes);
     k.store(first, k.buffer(2), at, lanes);
     k.store(second, k.buffer(3), at, lanes);
   });
-  return success();
 }
 
-LogicalResult emitLambStep(KernelBuilder &k, Operation *op) {
+void emitLambStep(KernelBuilder &k, ir::LambStepOp op) {
   Value zero = k.number(0), param = k.loadScalar(k.buffer(2), k.index(0)),
         direction = k.loadScalar(k.buffer(3), k.index(0));
   Value hasNorms = k.create<arith::AndIOp>(k.greater(param, zero), k.greater(direction, zero));
   Value ratio = k.sqrt(k.fdiv(param, k.select(hasNorms, direction, k.number(1))));
-  Value rate = k.fmul(rateOf(k, cast<ir::LambStepOp>(op)), k.select(hasNorms, ratio, k.number(1)));
-  loopElements(k, op, cast<ir::LambStepOp>(op).getGuard(), [&](Value at, Lanes lanes) {
+  Value rate = k.fmul(rateOf(k, op), k.select(hasNorms, ratio, k.number(1)));
+  loopElements(k, op, op.getGuard(), [&](Value at, Lanes lanes) {
     Value step = k.fmul(spread(k, rate, lanes), k.load(k.buffer(1), at, lanes));
     k.store(k.fsub(k.load(k.buffer(0), at, lanes), step), k.buffer(0), at, lanes);
   });
-  return success();
 }
 
-LogicalResult emitClipGradient(KernelBuilder &k, Operation *op) {
-  auto clip = cast<ir::ClipGradientOp>(op);
+void emitClipGradient(KernelBuilder &k, ir::ClipGradientOp clip) {
   double limit = clip.getMaxValue().convertToDouble();
   Value factor, result = k.buffer(clip.getSquare() ? 2 : 1);
   if (clip.getSquare()) {
@@ -238,7 +222,7 @@ LogicalResult emitClipGradient(KernelBuilder &k, Operation *op) {
     // Not above 1, and a norm that is NaN makes every gradient NaN, where it is found.
     factor = k.select(k.greater(factor, k.number(1)), k.number(1), factor);
   }
-  loopElements(k, op, Value(), [&](Value at, Lanes lanes) {
+  loopElements(k, clip, Value(), [&](Value at, Lanes lanes) {
     Value grad = k.load(k.buffer(0), at, lanes);
     if (factor)
       grad = k.fmul(grad, spread(k, factor, lanes));
@@ -248,20 +232,19 @@ LogicalResult emitClipGradient(KernelBuilder &k, Operation *op) {
     }
     k.store(grad, result, at, lanes);
   });
-  return success();
 }
 } // namespace
 
 void addOptimizerKernels(KernelTable &table) {
-  table["dg.sgd"] = {emitSgd, {0}};
-  table["dg.momentum"] = {emitMomentum, {0, 2}};
-  table["dg.adam"] = {emitAdam, {0, 2, 3}};
-  table["dg.adagrad"] = {emitAdagrad, {0, 2}};
-  table["dg.rmsprop"] = {emitRmsprop, {0, 2, 3}};
-  table["dg.lion"] = {emitLion, {0, 2}};
-  table["dg.lamb_direction"] = {emitLambDirection, {-1, 2, 3}};
-  table["dg.lamb_step"] = {emitLambStep, {0}};
-  table["dg.clip_gradient"] = {emitClipGradient};
+  table.add(emitSgd).aliasedOperand = {0};
+  table.add(emitMomentum).aliasedOperand = {0, 2};
+  table.add(emitAdam).aliasedOperand = {0, 2, 3};
+  table.add(emitAdagrad).aliasedOperand = {0, 2};
+  table.add(emitRmsprop).aliasedOperand = {0, 2, 3};
+  table.add(emitLion).aliasedOperand = {0, 2};
+  table.add(emitLambDirection).aliasedOperand = {-1, 2, 3};
+  table.add(emitLambStep).aliasedOperand = {0};
+  table.add(emitClipGradient);
 }
 
 } // namespace dg::codegen

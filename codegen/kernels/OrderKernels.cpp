@@ -63,18 +63,15 @@ Value findBest(KernelBuilder &k, Type type, Value first, const Lines &lines, boo
                 })[1];
 }
 
-template <typename Op, bool isSmallest> LogicalResult emitArg(KernelBuilder &k, Operation *op) {
-  auto arg = cast<Op>(op);
+template <typename Op, bool isSmallest> void emitArg(KernelBuilder &k, Op arg) {
   Lines lines(shapeOf(arg.getInput()), int64_t(arg.getAxis()));
   forEachLine(k, lines, [&](Value line) {
     Value best = findBest(k, typeOf(arg.getInput()), lines.first(k, line), lines, isSmallest, arg.getLast());
     k.storeScalar(k.create<arith::IndexCastOp>(k.getI64Type(), best), k.buffer(1), line);
   });
-  return success();
 }
 
-LogicalResult emitHardmax(KernelBuilder &k, Operation *op) {
-  auto hardmax = cast<ir::HardmaxOp>(op);
+void emitHardmax(KernelBuilder &k, ir::HardmaxOp hardmax) {
   Type type = typeOf(hardmax.getInput());
   Lines lines(shapeOf(hardmax.getInput()), int64_t(hardmax.getAxis()));
   forEachLine(k, lines, [&](Value line) {
@@ -84,11 +81,9 @@ LogicalResult emitHardmax(KernelBuilder &k, Operation *op) {
       k.storeScalar(k.select(k.isEqual(i, best), one, zero), k.buffer(1), k.add(first, k.mul(i, lines.stride)));
     });
   });
-  return success();
 }
 
-LogicalResult emitCumsum(KernelBuilder &k, Operation *op) {
-  auto cumsum = cast<ir::CumsumOp>(op);
+void emitCumsum(KernelBuilder &k, ir::CumsumOp cumsum) {
   Lines lines(shapeOf(cumsum.getInput()), int64_t(cumsum.getAxis()));
   forEachLine(k, lines, [&](Value line) {
     Value first = lines.first(k, line), zero = elementConstant(k, typeOf(cumsum.getInput()), 0, k.number(0));
@@ -100,7 +95,6 @@ LogicalResult emitCumsum(KernelBuilder &k, Operation *op) {
       return {sum};
     });
   });
-  return success();
 }
 
 /// The order of a line by merge sort of places, bottom up, between two pieces of workspace; the answer is the sorted
@@ -134,8 +128,7 @@ Value emitSort(KernelBuilder &k, const Lines &lines, llvm::function_ref<Value(Va
   return from;
 }
 
-LogicalResult emitTopK(KernelBuilder &k, Operation *op) {
-  auto topK = cast<ir::TopKOp>(op);
+void emitTopK(KernelBuilder &k, ir::TopKOp topK) {
   Type type = typeOf(topK.getInput());
   Lines lines(shapeOf(topK.getInput()), int64_t(topK.getAxis()));
   Lines results(shapeOf(topK.getValues()), int64_t(topK.getAxis()));
@@ -154,11 +147,9 @@ LogicalResult emitTopK(KernelBuilder &k, Operation *op) {
       k.storeScalar(k.create<arith::IndexCastOp>(k.getI64Type(), place), k.buffer(2), at);
     });
   });
-  return success();
 }
 
-LogicalResult emitTopKGrad(KernelBuilder &k, Operation *op) {
-  auto topK = cast<ir::TopKGradOp>(op);
+void emitTopKGrad(KernelBuilder &k, ir::TopKGradOp topK) {
   Lines grads(shapeOf(topK.getGrad()), int64_t(topK.getAxis()));
   Lines lines(shapeOf(topK.getResult()), int64_t(topK.getAxis()));
   Type type = typeOf(topK.getGrad());
@@ -174,17 +165,16 @@ LogicalResult emitTopKGrad(KernelBuilder &k, Operation *op) {
       k.storeScalar(addElements(k, k.loadScalar(k.buffer(2), at), k.loadScalar(k.buffer(0), from)), k.buffer(2), at);
     });
   });
-  return success();
 }
 } // namespace
 
 void addOrderKernels(KernelTable &table) {
-  table["dg.arg_max"] = {emitArg<ir::ArgMaxOp, false>};
-  table["dg.arg_min"] = {emitArg<ir::ArgMinOp, true>};
-  table["dg.hardmax"] = {emitHardmax};
-  table["dg.cumsum"] = {emitCumsum};
-  table["dg.top_k"] = {emitTopK};
-  table["dg.top_k_grad"] = {emitTopKGrad};
+  table.add(emitArg<ir::ArgMaxOp, false>);
+  table.add(emitArg<ir::ArgMinOp, true>);
+  table.add(emitHardmax);
+  table.add(emitCumsum);
+  table.add(emitTopK);
+  table.add(emitTopKGrad);
 }
 
 } // namespace dg::codegen

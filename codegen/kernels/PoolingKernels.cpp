@@ -23,8 +23,7 @@ struct Pool {
   }
 };
 
-LogicalResult emitMaxPool(KernelBuilder &k, Operation *op) {
-  auto pool = cast<ir::MaxPool2dOp>(op);
+void emitMaxPool(KernelBuilder &k, ir::MaxPool2dOp pool) {
   Pool p(pool, pool.getInput(), pool.getResult());
   int64_t perRow = p.columns * p.kernelHeight * p.kernelWidth;
   loopWholeRowsOfTile(k, p.images * p.rows, std::max<int64_t>(1, elementsPerTile / perRow), [&](Value position) {
@@ -41,7 +40,6 @@ LogicalResult emitMaxPool(KernelBuilder &k, Operation *op) {
       k.store(largest, k.buffer(1), k.add(target, column), lanes);
     });
   });
-  return success();
 }
 
 /// Windows that do not overlap and are two columns wide: both columns of a row of the window are written together.
@@ -90,8 +88,7 @@ void emitWindowGrad(KernelBuilder &k, const Pool &p, Value image, Value row) {
   });
 }
 
-LogicalResult emitMaxPoolGrad(KernelBuilder &k, Operation *op) {
-  auto pool = cast<ir::MaxPool2dGradOp>(op);
+void emitMaxPoolGrad(KernelBuilder &k, ir::MaxPool2dGradOp pool) {
   Pool p(pool, pool.getInput(), pool.getGrad());
   int64_t size = p.height * p.width;
   bool isPairs = p.kernelWidth == 2 && p.strideWidth == 2 && p.strideHeight >= p.kernelHeight;
@@ -107,13 +104,12 @@ LogicalResult emitMaxPoolGrad(KernelBuilder &k, Operation *op) {
     k.loop(0, p.rows, 1,
            [&](Value row) { isPairs ? emitPairsGrad(k, p, image, row) : emitWindowGrad(k, p, image, row); });
   });
-  return success();
 }
 } // namespace
 
 void addPoolingKernels(KernelTable &table) {
-  table["dg.max_pool2d"] = {emitMaxPool};
-  table["dg.max_pool2d_grad"] = {emitMaxPoolGrad};
+  table.add(emitMaxPool);
+  table.add(emitMaxPoolGrad);
 }
 
 } // namespace dg::codegen

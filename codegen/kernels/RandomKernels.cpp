@@ -49,15 +49,14 @@ Value emitRandomBits(KernelBuilder &k, Operation *op, ValueRange v) {
 }
 
 namespace {
-LogicalResult emitRandomKey(KernelBuilder &k, Operation *op) {
+void emitRandomKey(KernelBuilder &k, ir::RandomKeyOp op) {
   auto number = [&](int64_t value) -> Value { return k.create<arith::ConstantOp>(k.getI64IntegerAttr(value)); };
-  auto words = emitPhilox(k, k.seed(), number(int64_t(cast<ir::RandomKeyOp>(op).getStream())), k.step());
+  auto words = emitPhilox(k, k.seed(), number(int64_t(op.getStream())), k.step());
   Value top = k.create<arith::ShLIOp>(k.create<arith::AndIOp>(words[1], number(0x1FFFFF)), number(32));
   k.storeScalar(k.create<arith::OrIOp>(top, words[0]), k.buffer(0), k.index(0));
-  return success();
 }
 } // namespace
 
-void addRandomKernels(KernelTable &table) { table["dg.random_key"] = {emitRandomKey}; }
+void addRandomKernels(KernelTable &table) { table.add(emitRandomKey); }
 
 } // namespace dg::codegen

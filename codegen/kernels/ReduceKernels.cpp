@@ -156,12 +156,11 @@ void emitIdentity(KernelBuilder &k, const Folding &folding, int64_t count) {
   });
 }
 
-template <typename Op, Folding::Kind kind> LogicalResult emitReduction(KernelBuilder &k, Operation *op) {
-  auto reduce = cast<Op>(op);
+template <typename Op, Folding::Kind kind> void emitReduction(KernelBuilder &k, Op reduce) {
   ArrayRef<int64_t> shape = shapeOf(reduce.getInput());
   Folding folding{kind, cast<RankedTensorType>(reduce.getInput().getType()).getElementType()};
   if (numElements(reduce.getInput()) == 0)
-    return emitIdentity(k, folding, numElements(reduce.getResult())), success();
+    return emitIdentity(k, folding, numElements(reduce.getResult()));
   SmallVector<int64_t> keptShape(shape);
   for (int64_t dim : reduce.getDims())
     keptShape[dim] = 1;
@@ -181,16 +180,15 @@ template <typename Op, Folding::Kind kind> LogicalResult emitReduction(KernelBui
     emitFoldOfRows(k, folding, kept, folded, nest.columns());
   else
     emitFoldOfColumns(k, folding, kept, folded, nest.columns());
-  return success();
 }
 } // namespace
 
 void addReduceKernels(KernelTable &table) {
   using Kind = Folding::Kind;
-  table["dg.reduce_sum"] = {emitReduction<ir::ReduceSumOp, Kind::sum>};
-  table["dg.reduce_prod"] = {emitReduction<ir::ReduceProdOp, Kind::product>};
-  table["dg.reduce_min"] = {emitReduction<ir::ReduceMinOp, Kind::smallest>};
-  table["dg.reduce_max"] = {emitReduction<ir::ReduceMaxOp, Kind::largest>};
+  table.add(emitReduction<ir::ReduceSumOp, Kind::sum>);
+  table.add(emitReduction<ir::ReduceProdOp, Kind::product>);
+  table.add(emitReduction<ir::ReduceMinOp, Kind::smallest>);
+  table.add(emitReduction<ir::ReduceMaxOp, Kind::largest>);
 }
 
 } // namespace dg::codegen

@@ -63,8 +63,7 @@ void emitCopies(KernelBuilder &k, ir::ResampleOp op, int64_t outer, int64_t size
   });
 }
 
-LogicalResult emitResample(KernelBuilder &k, Operation *op) {
-  auto resample = cast<ir::ResampleOp>(op);
+void emitResample(KernelBuilder &k, ir::ResampleOp resample) {
   ArrayRef<int64_t> shape = shapeOf(resample.getInput());
   int64_t dim = resample.getDim(), size = shape[dim], inner = rowMajorStrides(shape)[dim],
           newSize = int64_t(resample.getOffsets().size()) - 1,
@@ -74,7 +73,7 @@ LogicalResult emitResample(KernelBuilder &k, Operation *op) {
     isCopy &= resample.getOffsets()[row + 1] - resample.getOffsets()[row] <= 1;
   if (isCopy) {
     emitCopies(k, resample, outer, size, inner);
-    return success();
+    return;
   }
   SmallVector<Attribute> numbers;
   for (double weight : resample.getWeights())
@@ -99,10 +98,9 @@ LogicalResult emitResample(KernelBuilder &k, Operation *op) {
       k.store(sum(first, last, source, column, lanes), k.buffer(1), k.add(target, column), lanes);
     });
   });
-  return success();
 }
 } // namespace
 
-void addResampleKernels(KernelTable &table) { table["dg.resample"] = {emitResample}; }
+void addResampleKernels(KernelTable &table) { table.add(emitResample); }
 
 } // namespace dg::codegen

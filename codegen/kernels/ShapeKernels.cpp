@@ -10,8 +10,7 @@ using namespace mlir;
 namespace dg::codegen {
 
 namespace {
-LogicalResult emitTranspose(KernelBuilder &k, Operation *op) {
-  auto transpose = cast<ir::TransposeOp>(op);
+void emitTranspose(KernelBuilder &k, ir::TransposeOp transpose) {
   ArrayRef<int64_t> shape = shapeOf(transpose.getResult());
   SmallVector<int64_t> own = rowMajorStrides(shapeOf(transpose.getInput())), inputStrides;
   for (int64_t dim : transpose.getPermutation())
@@ -25,7 +24,7 @@ LogicalResult emitTranspose(KernelBuilder &k, Operation *op) {
         k.store(k.load(k.buffer(0), k.add(input, at), lanes), k.buffer(1), k.add(output, at), lanes);
       });
     });
-    return success();
+    return;
   }
   // The dimension that is last in the input, and all others but the result's last.
   size_t turned = llvm::find(nest.strides[0], 1) - nest.strides[0].begin();
@@ -76,10 +75,9 @@ LogicalResult emitTranspose(KernelBuilder &k, Operation *op) {
               return KernelBuilder::Values();
             });
       });
-  return success();
 }
 } // namespace
 
-void addShapeKernels(KernelTable &table) { table["dg.transpose"] = {emitTranspose}; }
+void addShapeKernels(KernelTable &table) { table.add(emitTranspose); }
 
 } // namespace dg::codegen

@@ -135,27 +135,25 @@ private:
   SmallVector<unsigned> kept, summed;
 };
 
-LogicalResult emitMoments(KernelBuilder &k, Operation *op) {
-  auto moments = cast<ir::MomentsOp>(op);
-  SumEmitter(k, op, shapeOf(moments.getInput()), moments.getScale().convertToDouble(), [&](ValueRange v) -> Values {
-    Value distance = k.fsub(v[0], v[2]), weighted = k.fmul(v[1], distance);
-    return {weighted, k.fmul(weighted, distance)};
-  }).emit();
-  return success();
+void emitMoments(KernelBuilder &k, ir::MomentsOp moments) {
+  SumEmitter(k, moments, shapeOf(moments.getInput()), moments.getScale().convertToDouble(),
+             [&](ValueRange v) -> Values {
+               Value distance = k.fsub(v[0], v[2]), weighted = k.fmul(v[1], distance);
+               return {weighted, k.fmul(weighted, distance)};
+             })
+      .emit();
 }
 
-LogicalResult emitNormalizeSums(KernelBuilder &k, Operation *op) {
-  auto sums = cast<ir::NormalizeSumsOp>(op);
-  SumEmitter(k, op, shapeOf(sums.getInput()), 1, [&](ValueRange v) -> Values {
+void emitNormalizeSums(KernelBuilder &k, ir::NormalizeSumsOp sums) {
+  SumEmitter(k, sums, shapeOf(sums.getInput()), 1, [&](ValueRange v) -> Values {
     return {v[0], k.fmul(v[0], k.fsub(v[1], v[2]))};
   }).emit();
-  return success();
 }
 } // namespace
 
 void addStatisticsKernels(KernelTable &table) {
-  table["dg.moments"] = {emitMoments};
-  table["dg.normalize_sums"] = {emitNormalizeSums};
+  table.add(emitMoments);
+  table.add(emitNormalizeSums);
 }
 
 } // namespace dg::codegen

@@ -42,10 +42,9 @@ int64_t blockOf(int64_t outputs) {
   return 1;
 }
 
-LogicalResult emitConv(KernelBuilder &k, Operation *op) {
-  auto convolution = cast<ir::ConvOp>(op);
+LogicalResult emitConv(KernelBuilder &k, ir::ConvOp convolution) {
   if (convolution.getBias())
-    return op->emitOpError() << "has a bias; it must be decomposed first";
+    return convolution.emitOpError() << "has a bias; it must be decomposed first";
   Conv conv(k, convolution, shapeOf(convolution.getInput()), shapeOf(convolution.getWeight()),
             shapeOf(convolution.getResult()));
   WindowLoops &loops = conv.loops;
@@ -121,8 +120,7 @@ struct Tap {
   }
 };
 
-LogicalResult emitConvInputGrad(KernelBuilder &k, Operation *op) {
-  auto convolution = cast<ir::ConvInputGradOp>(op);
+void emitConvInputGrad(KernelBuilder &k, ir::ConvInputGradOp convolution) {
   Conv conv(k, convolution, shapeOf(convolution.getResult()), shapeOf(convolution.getWeight()),
             shapeOf(convolution.getGrad()));
   WindowLoops &loops = conv.loops;
@@ -158,11 +156,9 @@ LogicalResult emitConvInputGrad(KernelBuilder &k, Operation *op) {
       });
     });
   });
-  return success();
 }
 
-LogicalResult emitConvWeightGrad(KernelBuilder &k, Operation *op) {
-  auto convolution = cast<ir::ConvWeightGradOp>(op);
+void emitConvWeightGrad(KernelBuilder &k, ir::ConvWeightGradOp convolution) {
   Conv conv(k, convolution, shapeOf(convolution.getInput()), shapeOf(convolution.getResult()),
             shapeOf(convolution.getGrad()));
   WindowLoops &loops = conv.loops;
@@ -194,14 +190,13 @@ LogicalResult emitConvWeightGrad(KernelBuilder &k, Operation *op) {
       k.storeScalar(k.fromDouble(sum), k.buffer(2), k.add(k.mul(unit, conv.taps()), number));
     });
   });
-  return success();
 }
 } // namespace
 
 void addWindowConvKernels(KernelTable &table) {
-  table["dg.conv"] = {emitConv};
-  table["dg.conv_input_grad"] = {emitConvInputGrad};
-  table["dg.conv_weight_grad"] = {emitConvWeightGrad};
+  table.add(emitConv);
+  table.add(emitConvInputGrad);
+  table.add(emitConvWeightGrad);
 }
 
 } // namespace dg::codegen

@@ -54,8 +54,7 @@ void forEachPlaceOfImage(KernelBuilder &k, const WindowLoops &loops, int64_t ima
   });
 }
 
-LogicalResult emitMaxPool(KernelBuilder &k, Operation *op) {
-  auto pool = cast<ir::MaxPoolOp>(op);
+void emitMaxPool(KernelBuilder &k, ir::MaxPoolOp pool) {
   WindowLoops loops = loopsOf(k, pool, pool.getInput(), pool.getResult());
   forEachRow(k, loops, numImages(pool.getInput()), [&](Value position, Value image, Value depth, Value row) {
     Value source = k.mul(image, loops.inputPlaces()), target = k.mul(position, loops.output[2]);
@@ -76,7 +75,6 @@ LogicalResult emitMaxPool(KernelBuilder &k, Operation *op) {
                         k.add(target, column));
         });
   });
-  return success();
 }
 
 /// The first largest element of a window: where it lies in the image, -1 for a window in the padding.
@@ -90,8 +88,7 @@ Value findLargest(KernelBuilder &k, WindowLoops &loops, Value input, Value start
   })[1];
 }
 
-LogicalResult emitMaxPoolIndices(KernelBuilder &k, Operation *op) {
-  auto pool = cast<ir::MaxPoolIndicesOp>(op);
+void emitMaxPoolIndices(KernelBuilder &k, ir::MaxPoolIndicesOp pool) {
   WindowLoops loops = loopsOf(k, pool, pool.getInput(), pool.getResult());
   forEachRow(k, loops, numImages(pool.getInput()), [&](Value position, Value image, Value depth, Value row) {
     Value source = k.mul(image, loops.inputPlaces()), target = k.mul(position, loops.output[2]);
@@ -100,11 +97,9 @@ LogicalResult emitMaxPoolIndices(KernelBuilder &k, Operation *op) {
       k.storeScalar(k.create<arith::IndexCastOp>(k.getI64Type(), place), k.buffer(1), k.add(target, column));
     });
   });
-  return success();
 }
 
-LogicalResult emitMaxPoolGrad(KernelBuilder &k, Operation *op) {
-  auto pool = cast<ir::MaxPoolGradOp>(op);
+void emitMaxPoolGrad(KernelBuilder &k, ir::MaxPoolGradOp pool) {
   WindowLoops loops = loopsOf(k, pool, pool.getInput(), pool.getGrad());
   forEachPlaceOfImage(k, loops, numImages(pool.getInput()), k.buffer(2),
                       [&](Value place, Value start, Value depth, Value row, Value column) {
@@ -115,11 +110,9 @@ LogicalResult emitMaxPoolGrad(KernelBuilder &k, Operation *op) {
                           k.storeScalar(sum, k.buffer(2), at);
                         });
                       });
-  return success();
 }
 
-LogicalResult emitAvgPool(KernelBuilder &k, Operation *op) {
-  auto pool = cast<ir::AvgPoolOp>(op);
+void emitAvgPool(KernelBuilder &k, ir::AvgPoolOp pool) {
   WindowLoops loops = loopsOf(k, pool, pool.getInput(), pool.getResult());
   bool includesPadding = pool.getCountIncludePad();
   forEachRow(k, loops, numImages(pool.getInput()), [&](Value position, Value image, Value depth, Value row) {
@@ -144,11 +137,9 @@ LogicalResult emitAvgPool(KernelBuilder &k, Operation *op) {
           k.storeScalar(mean(sum, count), k.buffer(1), k.add(target, column));
         });
   });
-  return success();
 }
 
-LogicalResult emitAvgPoolGrad(KernelBuilder &k, Operation *op) {
-  auto pool = cast<ir::AvgPoolGradOp>(op);
+void emitAvgPoolGrad(KernelBuilder &k, ir::AvgPoolGradOp pool) {
   WindowLoops loops = loopsOf(k, pool, pool.getResult(), pool.getGrad());
   bool includesPadding = pool.getCountIncludePad();
   forEachPlaceOfImage(k, loops, numImages(pool.getGrad()), k.buffer(1),
@@ -164,16 +155,15 @@ LogicalResult emitAvgPoolGrad(KernelBuilder &k, Operation *op) {
                           return {};
                         });
                       });
-  return success();
 }
 } // namespace
 
 void addWindowPoolKernels(KernelTable &table) {
-  table["dg.max_pool"] = {emitMaxPool};
-  table["dg.max_pool_indices"] = {emitMaxPoolIndices};
-  table["dg.max_pool_grad"] = {emitMaxPoolGrad};
-  table["dg.avg_pool"] = {emitAvgPool};
-  table["dg.avg_pool_grad"] = {emitAvgPoolGrad};
+  table.add(emitMaxPool);
+  table.add(emitMaxPoolIndices);
+  table.add(emitMaxPoolGrad);
+  table.add(emitAvgPool);
+  table.add(emitAvgPoolGrad);
 }
 
 } // namespace dg::codegen
