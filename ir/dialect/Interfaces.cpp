@@ -23,6 +23,22 @@ ShardingRule emptyShardingRule(Operation *op) {
   return rule;
 }
 
+ShardingRule broadcastRule(Operation *op) {
+  ShardingRule rule = emptyShardingRule(op);
+  auto result = tensorOf(op->getResult(0));
+  for (int64_t dim = 0; dim < result.getRank(); ++dim) {
+    int32_t factor = rule.addFactor(result.getDimSize(dim));
+    for (auto &dims : rule.results)
+      dims[dim].push_back(factor);
+    for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+      int64_t operandDim = dim - (result.getRank() - tensorOf(operand).getRank());
+      if (operandDim >= 0 && tensorOf(operand).getDimSize(operandDim) == result.getDimSize(dim))
+        rule.operands[index][operandDim].push_back(factor);
+    }
+  }
+  return rule;
+}
+
 static double bytesOf(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && tensor.hasStaticShape()

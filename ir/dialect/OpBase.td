@@ -38,12 +38,12 @@ def Rearranges : NativeOpTrait<"Rearranges"> { let cppNamespace = "::dg::ir"; }
 /// dimension counts samples, the op mixes them. A test measures it.
 def MixesWholeDims : NativeOpTrait<"MixesWholeDims"> { let cppNamespace = "::dg::ir"; }
 
-/// What an op declares and defines to infer the types of its results.
-class DG_InferenceCode<string declaration, string definition> : NativeOpTrait<"InfersTypes", [], declaration, definition> {
+/// What an op with this trait (of OpFacts.h) declares and defines.
+class DG_Code<string trait, string declaration, string definition> : NativeOpTrait<trait, [], declaration, definition> {
   let cppNamespace = "::dg::ir";
 }
 class DG_InfersTypes<string declaration, string definition>
-    : TraitList<[DeclareOpInterfaceMethods<InferTypeOpInterface>, DG_InferenceCode<declaration, definition>]>;
+    : TraitList<[DeclareOpInterfaceMethods<InferTypeOpInterface>, DG_Code<"InfersTypes", declaration, definition>]>;
 
 /// The op's `inferType`, or its `inferTypes` where it has several results, makes the types of the results from the operands. It is not
 /// called while the type of an operand is not deduced yet.
@@ -77,11 +77,19 @@ def TypeFromAttribute : DG_OwnTypes<[{
     }
   }]>;
 
+/// The op has `compute`, which makes the results from the operands.
+def Computes : TraitList<[DeclareOpInterfaceMethods<DG_ReferenceOp>,
+    DG_Code<"Computed", "void compute(::dg::ir::HostOperands operands, ::dg::ir::HostResults results);", "">]>;
+/// The op has `evaluate`: it can fail, or depends on the scalars of the run.
+def Evaluates : DeclareOpInterfaceMethods<DG_ReferenceOp, ["evaluate"]>;
+def NoEvaluation : TraitList<[]>;
+
 /// Text form: `%r = dg.name %a, %b {attributes}` while types are to be deduced, and `… : (types) -> types` afterwards. The
 /// name of the first result becomes the op's label.
 class DG_OpBase<string mnemonic, dag inputs, dag outputs, list<Trait> given = []> : Op<DG_Dialect, mnemonic> {
   Trait precision = NoPrecision;
-  let traits = !listconcat(given, [precision]);
+  Trait evaluation = NoEvaluation;
+  let traits = !listconcat(given, [precision, evaluation]);
   let arguments = !con(inputs, (ins OptionalAttr<DG_PlaceAttr>:$place));
   let results = outputs;
   let hasCustomAssemblyFormat = 1;
@@ -99,9 +107,9 @@ class DG_OpBase<string mnemonic, dag inputs, dag outputs, list<Trait> given = []
 /// `let precision = …`.
 class DG_Op<string mnemonic, dag inputs, dag outputs, list<Trait> traits = []>
     : DG_OpBase<mnemonic, inputs, outputs, !listconcat(traits, [
-        Pure, FromOperands<!size(outputs)>,
-        DeclareOpInterfaceMethods<DG_ReferenceOp>])> {
+        Pure, FromOperands<!size(outputs)>])> {
   let precision = Undecided;
+  let evaluation = Computes;
 }
 
 /// Methods named in the list are overridden by the op; those left out keep the interface's default.
@@ -110,6 +118,13 @@ def Sharded : DeclareOpInterfaceMethods<DG_ShardingRuleOp>;
 def ShardedWithShapes : DeclareOpInterfaceMethods<DG_ShardingRuleOp, ["localize"]>;
 def Cost : DeclareOpInterfaceMethods<DG_CostOp, ["getCost"]>;
 def DefaultCost : DeclareOpInterfaceMethods<DG_CostOp>;
+/// So many flops for each element of the first operand.
+class CostPerElement<int flops> : TraitList<[DeclareOpInterfaceMethods<DG_CostOp>,
+    DG_Code<"HasCost", "::dg::ir::OpCost getCost() { return ::dg::ir::costPerElement(*this, " # flops # "); }", "">]>;
+/// Dimensions of equal place and size, counted from the last, move together: see broadcastRule.
+def ShardedAsBroadcast : TraitList<[DeclareOpInterfaceMethods<DG_ShardingRuleOp>, DG_Code<"Broadcasts", "", [{
+    ::dg::ir::ShardingRule $cppClass::getShardingRule() { return ::dg::ir::broadcastRule(*this); }
+  }]>]>;
 def Composite : DeclareOpInterfaceMethods<DG_CompositeOp>;
 def Indices : DeclareOpInterfaceMethods<DG_IndexOp>;
 

@@ -41,6 +41,10 @@ struct ShardingRule {
 /// A rule in which operands and results have the shapes they have and nothing moves together yet: fill in from there.
 ShardingRule emptyShardingRule(mlir::Operation *op);
 
+/// Dimensions of equal place (counted from the last) and size move together, over all operands and results; a repeated
+/// dimension has size 1 and stays whole. The results have one shape, to which the operands broadcast.
+ShardingRule broadcastRule(mlir::Operation *op);
+
 struct OpCost {
   double flops = 0;
   double bytes = 0;

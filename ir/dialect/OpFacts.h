@@ -33,8 +33,12 @@ template <int operand> struct HasWeight {
   };
 };
 
-/// The types of the results are inferred: OpBase.td says how.
+/// Parts of the contract that OpBase.td writes.
 template <typename Op> struct InfersTypes : mlir::OpTrait::TraitBase<Op, InfersTypes> {};
+template <typename Op> struct InDomain : mlir::OpTrait::TraitBase<Op, InDomain> {};
+template <typename Op> struct Computed : mlir::OpTrait::TraitBase<Op, Computed> {};
+template <typename Op> struct HasCost : mlir::OpTrait::TraitBase<Op, HasCost> {};
+template <typename Op> struct Broadcasts : mlir::OpTrait::TraitBase<Op, Broadcasts> {};
 
 /// Each element of a result depends on all of a dimension that the sharding rule does not follow.
 template <typename Op> struct MixesWholeDims : mlir::OpTrait::TraitBase<Op, MixesWholeDims> {};

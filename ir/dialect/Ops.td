@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All ops, by family. Each family is one .td, one .h and one .cpp file of the same name.
+// All ops, by family. Each family is one .td and one .cpp file of the same name; its header is generated.
 // For checkers and listings: each family generates its own code.
 include "ir/ops/structure/GraphOps.td"
 include "ir/ops/structure/LiteralOps.td"

@@ -39,7 +39,7 @@ llvm::StringRef describe(Domain domain) {
   return "";
 }
 
-LogicalResult evaluateElementwise(ElementwiseOp op, ArrayRef<HostTensor> operands, HostTensor &result) {
+void evaluateElementwise(ElementwiseOp op, HostOperands operands, HostTensor &result) {
   SmallVector<SmallVector<int64_t>> strides;
   for (const HostTensor &operand : operands)
     strides.push_back(broadcastStrides(operand.shape, result.shape));
@@ -50,7 +50,6 @@ LogicalResult evaluateElementwise(ElementwiseOp op, ArrayRef<HostTensor> operand
       scalars[i] = operands[i].data[offsets[i]];
     *out++ = op.evaluateScalar(scalars);
   });
-  return success();
 }
 
 } // namespace dg::ir

@@ -36,18 +36,6 @@ inline mlir::FailureOr<mlir::Type> inferElementwise(const Rejection &reject, mli
 }
 
 /// Calls the op's scalar function for each element of the result.
-mlir::LogicalResult evaluateElementwise(ElementwiseOp op, llvm::ArrayRef<HostTensor> operands, HostTensor &result);
-
-/// The parts of the contract that do not depend on the scalar function; DG_ELEMENTWISE also infers the usual type.
-#define DG_ELEMENTWISE_PARTS(Op)                                                                                       \
-  ShardingRule Op::getShardingRule() { return broadcastRule(*this); }                                                  \
-  LogicalResult Op::evaluate(HostOperands operands, HostResults results, const RunScalars &) {                         \
-    return evaluateElementwise(*this, operands, results[0]);                                                           \
-  }
-#define DG_ELEMENTWISE(Op, domain)                                                                                     \
-  FailureOr<Type> Op::inferType(Adaptor op, const Rejection &reject) {                                                 \
-    return inferElementwise(reject, op.getOperands(), domain);                                                         \
-  }                                                                                                                    \
-  DG_ELEMENTWISE_PARTS(Op)
+void evaluateElementwise(ElementwiseOp op, llvm::ArrayRef<HostTensor> operands, HostTensor &result);
 
 } // namespace dg::ir

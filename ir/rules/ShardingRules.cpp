@@ -9,22 +9,6 @@ using namespace mlir;
 
 namespace dg::ir {
 
-ShardingRule broadcastRule(Operation *op) {
-  ShardingRule rule = emptyShardingRule(op);
-  auto result = tensorOf(op->getResult(0));
-  for (int64_t dim = 0; dim < result.getRank(); ++dim) {
-    int32_t factor = rule.addFactor(result.getDimSize(dim));
-    for (auto &dims : rule.results)
-      dims[dim].push_back(factor);
-    for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
-      int64_t operandDim = dim - (result.getRank() - tensorOf(operand).getRank());
-      if (operandDim >= 0 && tensorOf(operand).getDimSize(operandDim) == result.getDimSize(dim))
-        rule.operands[index][operandDim].push_back(factor);
-    }
-  }
-  return rule;
-}
-
 ShardingRule leadingRule(Operation *op, int64_t numDims, ArrayRef<unsigned> operands, ArrayRef<unsigned> results) {
   ShardingRule rule = emptyShardingRule(op);
   for (int64_t dim = 0; dim < numDims; ++dim) {

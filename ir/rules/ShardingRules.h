@@ -6,10 +6,6 @@
 
 namespace dg::ir {
 
-/// Dimensions of equal place (counted from the last) and size move together, over all operands and results; a repeated
-/// dimension has size 1 and stays whole. The results have one shape, to which the operands broadcast.
-ShardingRule broadcastRule(mlir::Operation *op);
-
 /// The first `numDims` dimensions of operand 0 move together with the same dimensions of `operands` and `results`
 /// (their numbers); everything else stays whole.
 ShardingRule leadingRule(mlir::Operation *op, int64_t numDims, llvm::ArrayRef<unsigned> operands,

@@ -100,13 +100,18 @@ function(dg_mlir_tablegen target td)
   add_dependencies(${target} ${generated})
 endfunction()
 
-# dg_mlir_ops(library folder): generates <Family>.h.inc and <Family>.cpp.inc from each <Family>Ops.td below the folder. The header
-# <Family>Ops.h and the source <Family>Ops.cpp include them, so that the definitions of a family are one source, and a change in it
-# compiles what names the family.
+# dg_mlir_ops(library folder): generates the header <Family>Ops.h, and what it and the source <Family>Ops.cpp include, from each
+# <Family>Ops.td below the folder. The definitions of a family are one source, and a change in it compiles what names the family. A
+# family that declares more has its header beside its source.
 function(dg_mlir_ops target folder)
   file(GLOB_RECURSE families RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*Ops.td")
   foreach(td IN LISTS families)
     string(REGEX REPLACE "\\.td$" "" family "${td}")
     dg_mlir_tablegen(${target} ${td} -gen-op-decls ${family}.h.inc -gen-op-defs ${family}.cpp.inc)
+    if(NOT EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${family}.h")
+      file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}/${family}.h.inc")
+      file(CONFIGURE OUTPUT ${family}.h @ONLY
+           CONTENT "#pragma once\n#include \"ir/dialect/Dialect.h\"\n#define GET_OP_CLASSES\n#include \"@path@\"\n")
+    endif()
   endforeach()
 endfunction()

@@ -182,10 +182,9 @@ SmallVector<Value> PadOp::decompose(OpBuilder &builder) {
   return {buildCutAndFill(builder, getLoc(), getInput(), getLow(), getHigh(), fill)};
 }
 
-LogicalResult PadOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void PadOp::compute(HostOperands operands, HostResults results) {
   double fill = operands.size() > 1 ? operands[1].data[0] : getValue().convertToDouble();
   evaluateTables(operands[0], results[0], padTables(operands[0].shape, getLow(), getHigh(), getMode()), fill);
-  return success();
 }
 
 //===- TileOp ----------------------------------------------------------------------------------------------------===//
@@ -222,7 +221,7 @@ SmallVector<Value> TileOp::decompose(OpBuilder &builder) {
   return {buildReshape(builder, getLoc(), value, tensorOf(getResult()).getShape())};
 }
 
-LogicalResult TileOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void TileOp::compute(HostOperands operands, HostResults results) {
   PlaceTables tables;
   for (auto [size, total] : llvm::zip_equal(operands[0].shape, results[0].shape)) {
     tables.push_back(identityTable(total));
@@ -230,7 +229,6 @@ LogicalResult TileOp::evaluate(HostOperands operands, HostResults results, const
       at %= size;
   }
   evaluateTables(operands[0], results[0], tables, 0);
-  return success();
 }
 
 //===- FlipOp ----------------------------------------------------------------------------------------------------===//
@@ -257,9 +255,8 @@ SmallVector<Value> FlipOp::decompose(OpBuilder &builder) {
   return {buildTables(builder, getLoc(), getInput(), flipTables(tensorOf(getInput()).getShape(), getDims()))};
 }
 
-LogicalResult FlipOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void FlipOp::compute(HostOperands operands, HostResults results) {
   evaluateTables(operands[0], results[0], flipTables(operands[0].shape, getDims()), 0);
-  return success();
 }
 
 //===- RollOp ----------------------------------------------------------------------------------------------------===//
@@ -292,9 +289,8 @@ SmallVector<Value> RollOp::decompose(OpBuilder &builder) {
       buildTables(builder, getLoc(), getInput(), rollTables(tensorOf(getInput()).getShape(), getDims(), getShifts()))};
 }
 
-LogicalResult RollOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void RollOp::compute(HostOperands operands, HostResults results) {
   evaluateTables(operands[0], results[0], rollTables(operands[0].shape, getDims(), getShifts()), 0);
-  return success();
 }
 
 //===- CenterCropPadOp -------------------------------------------------------------------------------------------===//
@@ -329,10 +325,9 @@ SmallVector<Value> CenterCropPadOp::decompose(OpBuilder &builder) {
   return {buildCutAndFill(builder, getLoc(), getInput(), low, high, Value())};
 }
 
-LogicalResult CenterCropPadOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void CenterCropPadOp::compute(HostOperands operands, HostResults results) {
   auto [low, high] = centered(operands[0].shape, results[0].shape);
   evaluateTables(operands[0], results[0], padTables(operands[0].shape, low, high, "constant"), 0);
-  return success();
 }
 
 //===- Reshapes --------------------------------------------------------------------------------------------------===//
@@ -382,10 +377,7 @@ FailureOr<Type> FlattenOp::inferType(Adaptor op, const Rejection &reject) {
   SmallVector<Value> Op::decompose(OpBuilder &builder) {                                                               \
     return {buildReshape(builder, getLoc(), getInput(), tensorOf(getResult()).getShape())};                            \
   }                                                                                                                    \
-  LogicalResult Op::evaluate(HostOperands operands, HostResults results, const RunScalars &) {                         \
-    results[0].data = operands[0].data;                                                                                \
-    return success();                                                                                                  \
-  }
+  void Op::compute(HostOperands operands, HostResults results) { results[0].data = operands[0].data; }
 DG_RESHAPE(SqueezeOp)
 DG_RESHAPE(UnsqueezeOp)
 DG_RESHAPE(FlattenOp)
@@ -422,7 +414,7 @@ static int64_t blockChannel(int64_t row, int64_t column, int64_t c, int64_t numC
   return isMajor ? (c * block + row) * block + column : (row * block + column) * numChannels + c;
 }
 
-LogicalResult DepthToSpaceOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void DepthToSpaceOp::compute(HostOperands operands, HostResults results) {
   SmallVector<int64_t> from = stridesOf(operands[0].shape), to = stridesOf(results[0].shape);
   int64_t block = getBlock(), numChannels = results[0].shape[1];
   for (int64_t i = 0; i < results[0].numElements(); ++i) {
@@ -431,7 +423,6 @@ LogicalResult DepthToSpaceOp::evaluate(HostOperands operands, HostResults result
     int64_t channel = blockChannel(y % block, x % block, c, numChannels, block, getChannelsMajor());
     results[0].data[i] = operands[0].data[n * from[0] + channel * from[1] + y / block * from[2] + x / block];
   }
-  return success();
 }
 
 FailureOr<Type> SpaceToDepthOp::inferType(Adaptor op, const Rejection &reject) {
@@ -458,7 +449,7 @@ SmallVector<Value> SpaceToDepthOp::decompose(OpBuilder &builder) {
   return {buildReshape(builder, getLoc(), turned, tensorOf(getResult()).getShape())};
 }
 
-LogicalResult SpaceToDepthOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void SpaceToDepthOp::compute(HostOperands operands, HostResults results) {
   SmallVector<int64_t> from = stridesOf(operands[0].shape), to = stridesOf(results[0].shape);
   int64_t block = getBlock(), numChannels = operands[0].shape[1];
   for (int64_t i = 0; i < operands[0].numElements(); ++i) {
@@ -467,7 +458,6 @@ LogicalResult SpaceToDepthOp::evaluate(HostOperands operands, HostResults result
     int64_t channel = blockChannel(y % block, x % block, c, numChannels, block, /*isMajor=*/false);
     results[0].data[n * to[0] + channel * to[1] + y / block * to[2] + x / block] = operands[0].data[i];
   }
-  return success();
 }
 
 //===- EyeOp -----------------------------------------------------------------------------------------------------===//
@@ -486,11 +476,10 @@ SmallVector<Value> EyeOp::decompose(OpBuilder &builder) {
   return {create<TriluOp>(builder, getLoc(), upper, /*upper=*/false, getDiagonal())};
 }
 
-LogicalResult EyeOp::evaluate(HostOperands, HostResults results, const RunScalars &) {
+void EyeOp::compute(HostOperands, HostResults results) {
   int64_t columns = results[0].shape[1];
   for (int64_t i = 0; i < results[0].numElements(); ++i)
     results[0].data[i] = i % columns - i / columns == int64_t(getDiagonal());
-  return success();
 }
 
 } // namespace dg::ir

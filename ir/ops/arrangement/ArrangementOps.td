@@ -56,7 +56,7 @@ def DG_CenterCropPadOp : DG_Arrangement<"center_crop_pad", (ins DG_Tensor:$input
   let description = [{Example: `%c = dg.center_crop_pad %x {dims = array<i64: 2, 3>, sizes = array<i64: 224, 224>}`.}];
 }
 def DG_EyeOp : DG_OpBase<"eye", (ins TypeAttr:$type, DefaultValuedAttr<I64Attr, "0">:$diagonal), (outs DG_Tensor:$result),
-    [Pure, TypeFromAttribute, DeclareOpInterfaceMethods<DG_ReferenceOp>, Composite]> {
+    [Pure, TypeFromAttribute, Computes, Composite]> {
   let summary = "1 on a diagonal of a matrix, 0 elsewhere";
   let description = [{Example: `%i = dg.eye {type = tensor<4x4xf32>}`.}];
   let hasVerifier = 1;

@@ -166,8 +166,6 @@ ShardingRule GatherGradOp::getShardingRule() {
   return rule;
 }
 
-OpCost GatherGradOp::getCost() { return costPerElement(*this, 1); }
-
 IndexBound GatherGradOp::getIndexBound(unsigned operand) {
   return {operand == 1 ? int64_t(getSize()) : 0, /*countsFromEnd=*/true};
 }
@@ -477,13 +475,12 @@ ShardingRule OneHotOp::getShardingRule() {
   return rule;
 }
 
-LogicalResult OneHotOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void OneHotOp::compute(HostOperands operands, HostResults results) {
   int64_t depth = getDepth(), inner = ShapedType::getNumElements(ArrayRef(results[0].shape).drop_front(getDim() + 1));
   for (int64_t i = 0; i < results[0].numElements(); ++i) {
     int64_t index = int64_t(operands[0].data[i / (inner * depth) * inner + i % inner]);
     results[0].data[i] = (index < 0 ? index + depth : index) == i / inner % depth;
   }
-  return success();
 }
 
 //===- ReverseSequenceOp -----------------------------------------------------------------------------------------===//

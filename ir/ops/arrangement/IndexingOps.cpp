@@ -119,8 +119,6 @@ ShardingRule EmbeddingGradOp::getShardingRule() {
   return rule;
 }
 
-OpCost EmbeddingGradOp::getCost() { return costPerElement(*this, 1); }
-
 IndexBound EmbeddingGradOp::getIndexBound(unsigned operand) { return {operand == 1 ? int64_t(getRows()) : 0}; }
 
 LogicalResult EmbeddingGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {

@@ -115,12 +115,11 @@ ShardingRule SliceOp::getShardingRule() {
 
 void SliceOp::localize(TypeRange resultTypes) { setSizes(cast<RankedTensorType>(resultTypes[0]).getShape()); }
 
-LogicalResult SliceOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void SliceOp::compute(HostOperands operands, HostResults results) {
   int64_t start = offsetAt(operands[0].shape, getStarts());
   auto out = results[0].data.begin();
   forEachIndex(results[0].shape, {steppedStrides(operands[0].shape, [&](size_t dim) { return stepOf(*this, dim); })},
                [&](ArrayRef<int64_t> at) { *out++ = operands[0].data[start + at[0]]; });
-  return success();
 }
 
 //===- PadConstantOp ---------------------------------------------------------------------------------------------===//
@@ -171,14 +170,13 @@ ShardingRule PadConstantOp::getShardingRule() {
       *this, [&](int64_t dim) { return getLow()[dim] == 0 && getHigh()[dim] == 0 && interiorOf(*this, dim) == 0; });
 }
 
-LogicalResult PadConstantOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void PadConstantOp::compute(HostOperands operands, HostResults results) {
   std::fill(results[0].data.begin(), results[0].data.end(), operands.size() > 1 ? operands[1].data[0] : 0.0);
   int64_t start = offsetAt(results[0].shape, getLow());
   auto in = operands[0].data.begin();
   forEachIndex(operands[0].shape,
                {steppedStrides(results[0].shape, [&](size_t dim) { return interiorOf(*this, dim) + 1; })},
                [&](ArrayRef<int64_t> at) { results[0].data[start + at[0]] = *in++; });
-  return success();
 }
 
 //===- ConcatOp --------------------------------------------------------------------------------------------------===//
@@ -221,7 +219,7 @@ Gradients ConcatOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 
 ShardingRule ConcatOp::getShardingRule() { return lineRule(*this, int64_t(getDim())); }
 
-LogicalResult ConcatOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void ConcatOp::compute(HostOperands operands, HostResults results) {
   SmallVector<int64_t> strides = stridesOf(results[0].shape);
   int64_t start = 0;
   for (const HostTensor &operand : operands) {
@@ -229,7 +227,6 @@ LogicalResult ConcatOp::evaluate(HostOperands operands, HostResults results, con
     forEachIndex(operand.shape, {strides}, [&](ArrayRef<int64_t> at) { results[0].data[start + at[0]] = *in++; });
     start += operand.shape[getDim()] * strides[getDim()];
   }
-  return success();
 }
 
 //===- TriluOp ---------------------------------------------------------------------------------------------------===//
@@ -247,14 +244,13 @@ Gradients TriluOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 /// An element must know its place in the matrix.
 ShardingRule TriluOp::getShardingRule() { return leadingRule(*this, tensorOf(getInput()).getRank() - 2, {0}, {0}); }
 
-LogicalResult TriluOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void TriluOp::compute(HostOperands operands, HostResults results) {
   int64_t rows = results[0].shape.end()[-2], columns = results[0].shape.back(), diagonal = getDiagonal();
   for (int64_t i = 0; i < results[0].numElements(); ++i) {
     int64_t distance = i % columns - i / columns % rows;
     if (getUpper() ? distance >= diagonal : distance <= diagonal)
       results[0].data[i] = operands[0].data[i];
   }
-  return success();
 }
 
 //===- IotaOp ----------------------------------------------------------------------------------------------------===//
@@ -279,11 +275,10 @@ ShardingRule IotaOp::getShardingRule() {
 
 void IotaOp::localize(TypeRange resultTypes) { setType(resultTypes[0]); }
 
-LogicalResult IotaOp::evaluate(HostOperands, HostResults results, const RunScalars &) {
+void IotaOp::compute(HostOperands, HostResults results) {
   int64_t dim = getDim(), stride = stridesOf(results[0].shape)[dim], size = results[0].shape[dim];
   for (int64_t i = 0; i < results[0].numElements(); ++i)
     results[0].data[i] = getStart().convertToDouble() + getStep().convertToDouble() * double(i / stride % size);
-  return success();
 }
 
 } // namespace dg::ir

@@ -38,7 +38,7 @@ def DG_TriluOp : DG_Op<"trilu", (ins DG_Tensor:$input, UnitAttr:$upper, DefaultV
   }];
 }
 def DG_IotaOp : DG_OpBase<"iota", (ins I64Attr:$dim, TypeAttr:$type, DefaultValuedAttr<F64Attr, "0.0">:$start, DefaultValuedAttr<F64Attr, "1.0">:$step),
-    (outs DG_Tensor:$result), [Pure, TypeFromAttribute, DeclareOpInterfaceMethods<DG_ReferenceOp>,
+    (outs DG_Tensor:$result), [Pure, TypeFromAttribute, Computes,
     ShardedWithShapes, DefaultCost]> {
   let summary = "start + step · index along `dim`";
   let description = [{Example: `%r = dg.iota {dim = 0 : i64, type = tensor<10xi64>}`.}];

@@ -76,9 +76,8 @@ static bool isSmaller(double a, double b) { return std::isnan(a) ? !std::isnan(b
   FailureOr<Type> Op::inferType(Adaptor op, const Rejection &reject) { return inferArg(op, reject); }                  \
   ShardingRule Op::getShardingRule() { return argRule(*this); }                                                        \
   OpCost Op::getCost() { return costPerElement(*this, 1); }                                                            \
-  LogicalResult Op::evaluate(HostOperands operands, HostResults results, const RunScalars &) {                         \
+  void Op::compute(HostOperands operands, HostResults results) {                                                       \
     evaluateArg(*this, operands[0], results[0], isBetter);                                                             \
-    return success();                                                                                                  \
   }
 DG_ARG(ArgMaxOp, isAbove)
 DG_ARG(ArgMinOp, isSmaller)
@@ -98,9 +97,7 @@ Gradients CumsumOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 }
 
 ShardingRule CumsumOp::getShardingRule() { return lineRule(*this, axisOf(*this)); }
-OpCost CumsumOp::getCost() { return costPerElement(*this, 1); }
-
-LogicalResult CumsumOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void CumsumOp::compute(HostOperands operands, HostResults results) {
   const HostTensor &input = operands[0];
   int64_t axis = axisOf(*this), stride = lineStride(input.shape, axis), count = input.shape[axis];
   forEachLine(input.shape, axis, [&](int64_t first) {
@@ -112,7 +109,6 @@ LogicalResult CumsumOp::evaluate(HostOperands operands, HostResults results, con
       results[0].data[at] = getExclusive() ? before : sum;
     }
   });
-  return success();
 }
 
 //===- TopKOp, TopKGradOp and SortOp -----------------------------------------------------------------------------===//
@@ -142,13 +138,13 @@ OpCost TopKOp::getCost() {
   return costPerElement(*this, std::log2(1.0 + double(tensorOf(getInput()).getDimSize(axisOf(*this)))));
 }
 
-LogicalResult TopKOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void TopKOp::compute(HostOperands operands, HostResults results) {
   const HostTensor &input = operands[0];
   int64_t axis = axisOf(*this), stride = lineStride(input.shape, axis), k = int64_t(getK());
   int64_t outStride = lineStride(results[0].shape, axis);
   SmallVector<int64_t> firsts;
   if (k == 0)
-    return success();
+    return;
   forEachLine(results[0].shape, axis, [&](int64_t first) { firsts.push_back(first); });
   auto out = firsts.begin();
   std::vector<int64_t> order(input.shape[axis]);
@@ -164,7 +160,6 @@ LogicalResult TopKOp::evaluate(HostOperands operands, HostResults results, const
     }
     ++out;
   });
-  return success();
 }
 
 FailureOr<Type> TopKGradOp::inferType(Adaptor op, const Rejection &reject) {
@@ -180,8 +175,6 @@ FailureOr<Type> TopKGradOp::inferType(Adaptor op, const Rejection &reject) {
 }
 
 ShardingRule TopKGradOp::getShardingRule() { return lineRule(*this, axisOf(*this)); }
-OpCost TopKGradOp::getCost() { return costPerElement(*this, 1); }
-
 IndexBound TopKGradOp::getIndexBound(unsigned operand) { return {operand == 1 ? int64_t(getSize()) : 0}; }
 
 LogicalResult TopKGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
@@ -217,7 +210,7 @@ SmallVector<Value> SortOp::decompose(OpBuilder &builder) {
   return {sorted.getValues(), sorted.getIndices()};
 }
 
-LogicalResult SortOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void SortOp::compute(HostOperands operands, HostResults results) {
   const HostTensor &input = operands[0];
   int64_t axis = axisOf(*this), stride = lineStride(input.shape, axis);
   std::vector<std::pair<double, int64_t>> line(input.shape[axis]);
@@ -232,7 +225,6 @@ LogicalResult SortOp::evaluate(HostOperands operands, HostResults results, const
       results[1].data[first + int64_t(i) * stride] = double(line[i].second);
     }
   });
-  return success();
 }
 
 //===- HardmaxOp -------------------------------------------------------------------------------------------------===//
@@ -247,9 +239,7 @@ Gradients HardmaxOp::buildGradients(OpBuilder &builder, ValueRange) {
   return SmallVector<Value>{buildZeros(builder, getLoc(), getInput())};
 }
 ShardingRule HardmaxOp::getShardingRule() { return lineRule(*this, axisOf(*this)); }
-OpCost HardmaxOp::getCost() { return costPerElement(*this, 1); }
-
-LogicalResult HardmaxOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void HardmaxOp::compute(HostOperands operands, HostResults results) {
   const HostTensor &input = operands[0];
   int64_t axis = axisOf(*this), stride = lineStride(input.shape, axis);
   forEachLine(input.shape, axis, [&](int64_t first) {
@@ -259,7 +249,6 @@ LogicalResult HardmaxOp::evaluate(HostOperands operands, HostResults results, co
         best = i;
     results[0].data[first + best * stride] = 1;
   });
-  return success();
 }
 
 } // namespace dg::ir

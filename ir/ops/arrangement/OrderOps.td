@@ -16,7 +16,7 @@ def DG_ArgMaxOp : DG_ArgReduction<"arg_max", "largest">;
 def DG_ArgMinOp : DG_ArgReduction<"arg_min", "smallest">;
 
 def DG_CumsumOp : DG_Op<"cumsum", (ins DG_Tensor:$input, DefaultValuedAttr<I64Attr, "-1">:$axis, UnitAttr:$exclusive, UnitAttr:$reverse),
-    (outs DG_Tensor:$result), [Gradient, Sharded, Cost, MixesWholeDims]> {
+    (outs DG_Tensor:$result), [Gradient, Sharded, CostPerElement<1>, MixesWholeDims]> {
   let summary = "The sum of all elements up to each one along `axis`";
   let precision = Statistics;
   let description = [{Without the element itself with `exclusive`, from the end with `reverse`. Example: `%s = dg.cumsum %x {axis = 0, exclusive}`.}];
@@ -28,7 +28,8 @@ def DG_TopKOp : DG_Op<"top_k", (ins DG_Tensor:$input, I64Attr:$k, DefaultValuedA
   let description = [{Of equal elements the one that came first comes first; NaN is larger than all. Example: `%v, %i = dg.top_k %x {k = 5}`.}];
 }
 def DG_TopKGradOp : DG_Op<"top_k_grad", (ins DG_Tensor:$grad, DG_Tensor:$indices, I64Attr:$size, DefaultValuedAttr<I64Attr, "-1">:$axis),
-    (outs DG_Tensor:$result), [Sharded, Cost, Indices]> {
+    (outs DG_Tensor:$result), [Sharded, CostPerElement<1>, Indices]> {
+  let evaluation = Evaluates;
   let summary = "The gradient of top_k at its input: each element goes back to where it was, in a dimension of `size`; the others are 0";
   let precision = AsWritten;
   let description = [{Example: `%dx = dg.top_k_grad %dv, %i {size = 10, axis = 1}`.}];
@@ -40,7 +41,7 @@ def DG_SortOp : DG_Op<"sort", (ins DG_Tensor:$input, DefaultValuedAttr<I64Attr, 
   let description = [{Equal elements stay in their order. Example: `%v, %i = dg.sort %x {axis = 0, descending}`.}];
 }
 def DG_HardmaxOp : DG_Op<"hardmax", (ins DG_Tensor:$input, DefaultValuedAttr<I64Attr, "-1">:$axis), (outs DG_Tensor:$result),
-    [Gradient, Sharded, Cost, MixesWholeDims]> {
+    [Gradient, Sharded, CostPerElement<1>, MixesWholeDims]> {
   let summary = "1 at the first of the largest elements along `axis`, else 0; its gradient is 0";
   let precision = AsWritten;
   let description = [{Example: `%h = dg.hardmax %x {axis = 1}`.}];

@@ -124,9 +124,8 @@ OpCost ResampleOp::getCost() {
   return {2 * others * double(getPlaces().size()), operandAndResultBytes(*this)};
 }
 
-LogicalResult ResampleOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void ResampleOp::compute(HostOperands operands, HostResults results) {
   results[0] = multiply(operands[0], getDim(), rowsOf(*this));
-  return success();
 }
 
 //===- ResizeOp --------------------------------------------------------------------------------------------------===//
@@ -263,7 +262,7 @@ SmallVector<Value> ResizeOp::decompose(OpBuilder &builder) {
   return {create<AddOp>(builder, getLoc(), result, buildScale(builder, getLoc(), outside, fill))};
 }
 
-LogicalResult ResizeOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void ResizeOp::compute(HostOperands operands, HostResults results) {
   HostTensor value = operands[0];
   std::vector<bool> isOutside(results[0].numElements(), false);
   SmallVector<int64_t> strides = stridesOf(results[0].shape);
@@ -276,7 +275,6 @@ LogicalResult ResizeOp::evaluate(HostOperands operands, HostResults results, con
   }
   for (size_t i = 0; i < isOutside.size(); ++i)
     results[0].data[i] = isOutside[i] ? getExtrapolation().convertToDouble() : value.data[i];
-  return success();
 }
 
 //===- Col2ImOp --------------------------------------------------------------------------------------------------===//
@@ -360,7 +358,7 @@ SmallVector<Value> Col2ImOp::decompose(OpBuilder &builder) {
   return {value};
 }
 
-LogicalResult Col2ImOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void Col2ImOp::compute(HostOperands operands, HostResults results) {
   SmallVector<PatchDim> dims = patchDims(*this);
   SmallVector<int64_t> taps, positions, strides = stridesOf(results[0].shape);
   int64_t numPositions = operands[0].shape[2], numTaps = 1;
@@ -383,7 +381,6 @@ LogicalResult Col2ImOp::evaluate(HostOperands operands, HostResults results, con
     if (isInside)
       results[0].data[pixel] += operands[0].data[i];
   }
-  return success();
 }
 
 } // namespace dg::ir

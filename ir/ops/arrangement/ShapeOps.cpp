@@ -108,10 +108,7 @@ void ReshapeOp::localize(TypeRange resultTypes) { setShape(cast<RankedTensorType
 /// The same memory under another name.
 OpCost ReshapeOp::getCost() { return {}; }
 
-LogicalResult ReshapeOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
-  results[0].data = operands[0].data;
-  return success();
-}
+void ReshapeOp::compute(HostOperands operands, HostResults results) { results[0].data = operands[0].data; }
 
 //===- TransposeOp -----------------------------------------------------------------------------------------------===//
 
@@ -143,13 +140,12 @@ ShardingRule TransposeOp::getShardingRule() {
   return rule;
 }
 
-LogicalResult TransposeOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void TransposeOp::compute(HostOperands operands, HostResults results) {
   SmallVector<int64_t> own = stridesOf(operands[0].shape), strides;
   for (int64_t dim : getPermutation())
     strides.push_back(own[dim]);
   auto out = results[0].data.begin();
   forEachIndex(results[0].shape, {strides}, [&](ArrayRef<int64_t> at) { *out++ = operands[0].data[at[0]]; });
-  return success();
 }
 
 //===- ExpandOp --------------------------------------------------------------------------------------------------===//
@@ -171,11 +167,10 @@ ShardingRule ExpandOp::getShardingRule() { return broadcastRule(*this); }
 
 void ExpandOp::localize(TypeRange resultTypes) { setShape(cast<RankedTensorType>(resultTypes[0]).getShape()); }
 
-LogicalResult ExpandOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void ExpandOp::compute(HostOperands operands, HostResults results) {
   auto out = results[0].data.begin();
   forEachIndex(results[0].shape, {broadcastStrides(operands[0].shape, results[0].shape)},
                [&](ArrayRef<int64_t> at) { *out++ = operands[0].data[at[0]]; });
-  return success();
 }
 
 //===- ReduceSumOp -----------------------------------------------------------------------------------------------===//
@@ -190,11 +185,8 @@ Gradients ReduceSumOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 
 ShardingRule ReduceSumOp::getShardingRule() { return reductionRule(*this, getDims(), getKeep(), /*isSum=*/true); }
 
-OpCost ReduceSumOp::getCost() { return costPerElement(*this, 1); }
-
-LogicalResult ReduceSumOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void ReduceSumOp::compute(HostOperands operands, HostResults results) {
   foldInto(operands[0], getDims(), results[0], [](double sum, double element) { return sum + element; });
-  return success();
 }
 
 } // namespace dg::ir

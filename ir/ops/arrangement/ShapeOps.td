@@ -24,7 +24,7 @@ def DG_ExpandOp : DG_Op<"expand", (ins DG_Tensor:$input, DenseI64ArrayAttr:$shap
   let description = [{Example: `%e = dg.expand %bias {shape = array<i64: 64, 20>}`.}];
 }
 def DG_ReduceSumOp : DG_Op<"reduce_sum", (ins DG_Tensor:$input, DenseI64ArrayAttr:$dims, UnitAttr:$keep), (outs DG_Tensor:$result),
-    [Gradient, Sharded, Cost]> {
+    [Gradient, Sharded, CostPerElement<1>]> {
   let summary = "Sum over `dims`, which vanish, or stay with size 1 with `keep`";
   let precision = Statistics;
   let description = [{Example: `%s = dg.reduce_sum %x {dims = array<i64: 0>}`.}];

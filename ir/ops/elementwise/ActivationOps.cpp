@@ -12,20 +12,6 @@ using namespace mlir;
 
 namespace dg::ir {
 
-DG_ELEMENTWISE(HardSigmoidOp, Domain::real)
-DG_ELEMENTWISE(HardSwishOp, Domain::real)
-DG_ELEMENTWISE(SiluOp, Domain::real)
-DG_ELEMENTWISE(SoftsignOp, Domain::real)
-DG_ELEMENTWISE(EluOp, Domain::real)
-DG_ELEMENTWISE(SeluOp, Domain::real)
-DG_ELEMENTWISE(CeluOp, Domain::real)
-DG_ELEMENTWISE(LeakyReluOp, Domain::real)
-DG_ELEMENTWISE(ThresholdedReluOp, Domain::real)
-DG_ELEMENTWISE(MishOp, Domain::real)
-DG_ELEMENTWISE(GeluErfOp, Domain::real)
-DG_ELEMENTWISE(ShrinkOp, Domain::real)
-DG_ELEMENTWISE(PreluOp, Domain::number)
-
 using Parts = SmallVector<Value>;
 
 /// `a` where x stands to the number as the predicate says, else `b`.

@@ -6,7 +6,7 @@
 
 include "ir/ops/elementwise/ElementwiseBase.td"
 
-class DG_Activation<string mnemonic, dag inputs> : DG_Elementwise<mnemonic, inputs, [Composite]> {
+class DG_Activation<string mnemonic, dag inputs, Trait domain = Reals> : DG_Elementwise<mnemonic, inputs, domain, [Composite]> {
   let precision = Follows;
 }
 
@@ -58,7 +58,7 @@ def DG_ShrinkOp : DG_Activation<"shrink", (ins DG_Tensor:$input, DefaultValuedAt
   let summary = "x - bias above lambd, x + bias below -lambd, else 0";
   let description = [{Example: `%y = dg.shrink %x {bias = 0.5, lambd = 0.5}`.}];
 }
-def DG_PreluOp : DG_Activation<"prelu", (ins DG_Tensor:$input, DG_Tensor:$slope)> {
+def DG_PreluOp : DG_Activation<"prelu", (ins DG_Tensor:$input, DG_Tensor:$slope), Numbers> {
   let summary = "x above 0, else slope · x";
   let description = [{The slope broadcasts. Example: `%y = dg.prelu %x, %slope`.}];
 }

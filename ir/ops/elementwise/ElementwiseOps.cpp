@@ -13,24 +13,6 @@ using namespace mlir;
 
 namespace dg::ir {
 
-DG_ELEMENTWISE(AddOp, Domain::number)
-DG_ELEMENTWISE(SubOp, Domain::number)
-DG_ELEMENTWISE(MulOp, Domain::number)
-DG_ELEMENTWISE(DivOp, Domain::number)
-DG_ELEMENTWISE(PowOp, Domain::number)
-DG_ELEMENTWISE(ModOp, Domain::number)
-DG_ELEMENTWISE(MinOp, Domain::number)
-DG_ELEMENTWISE(MaxOp, Domain::number)
-DG_ELEMENTWISE(NegOp, Domain::number)
-DG_ELEMENTWISE(AbsOp, Domain::number)
-DG_ELEMENTWISE(SignOp, Domain::number)
-DG_ELEMENTWISE(ClipOp, Domain::number)
-DG_ELEMENTWISE(ScaleOp, Domain::real)
-DG_ELEMENTWISE(ReluOp, Domain::number)
-DG_ELEMENTWISE(ReluGradOp, Domain::real)
-DG_ELEMENTWISE(GeluOp, Domain::real)
-DG_ELEMENTWISE(GeluGradOp, Domain::real)
-
 //===- Scalar functions ------------------------------------------------------------------------------------------===//
 
 double AddOp::evaluateScalar(ArrayRef<double> x) { return x[0] + x[1]; }

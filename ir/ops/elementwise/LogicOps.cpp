@@ -13,48 +13,25 @@ namespace dg::ir {
 
 static Type elementOf(Value value) { return tensorOf(value).getElementType(); }
 
-static Type boolOf(ValueRange operands) { return IntegerType::get(operands[0].getContext(), 1); }
-
 //===- Types -----------------------------------------------------------------------------------------------------===//
 
 FailureOr<Type> CompareOp::inferType(Adaptor op, const Rejection &reject) {
   if (!llvm::is_contained({"eq", "ne", "lt", "le", "gt", "ge"}, op.getPredicate()))
     return reject("has the predicate ", op.getPredicateAttr(), ", expected eq, ne, lt, le, gt or ge");
-  return inferElementwise(reject, op.getOperands(), Domain::any, boolOf(op.getOperands()));
+  return inferElementwise(reject, op.getOperands(), Domain::any, IntegerType::get(op.getLhs().getContext(), 1));
 }
-DG_ELEMENTWISE_PARTS(CompareOp)
-
-#define DG_TEST(Op)                                                                                                    \
-  FailureOr<Type> Op::inferType(Adaptor op, const Rejection &reject) {                                                 \
-    return inferElementwise(reject, op.getOperands(), Domain::real, boolOf(op.getOperands()));                         \
-  }                                                                                                                    \
-  DG_ELEMENTWISE_PARTS(Op)
-DG_TEST(IsNanOp)
-DG_TEST(IsInfOp)
-#undef DG_TEST
-DG_ELEMENTWISE(LogicalAndOp, Domain::boolean)
-DG_ELEMENTWISE(LogicalOrOp, Domain::boolean)
-DG_ELEMENTWISE(LogicalXorOp, Domain::boolean)
-DG_ELEMENTWISE(LogicalNotOp, Domain::boolean)
-DG_ELEMENTWISE(BitAndOp, Domain::integer)
-DG_ELEMENTWISE(BitOrOp, Domain::integer)
-DG_ELEMENTWISE(BitXorOp, Domain::integer)
-DG_ELEMENTWISE(BitNotOp, Domain::integer)
-DG_ELEMENTWISE(ShiftOp, Domain::integer)
 
 FailureOr<Type> SelectOp::inferType(Adaptor op, const Rejection &reject) {
   if (!isBool(elementOf(op.getCondition())))
     return reject("has the condition ", op.getCondition().getType(), ", expected bools (i1)");
   return inferElementwise(reject, op.getOperands(), Domain::any, {}, /*first=*/1);
 }
-DG_ELEMENTWISE_PARTS(SelectOp)
 
 FailureOr<Type> CastOp::inferType(Adaptor op, const Rejection &reject) {
   if (!isElementType(op.getTo()))
     return reject("casts to ", op.getTo(), ", expected one of ", elementTypeNames);
   return inferElementwise(reject, op.getOperands(), Domain::any, op.getTo());
 }
-DG_ELEMENTWISE_PARTS(CastOp)
 
 //===- Scalar functions ------------------------------------------------------------------------------------------===//
 

@@ -13,7 +13,6 @@ namespace dg::ir {
 
 // One line an op: its function of x in double.
 #define DG_MATH(Op, function)                                                                                          \
-  DG_ELEMENTWISE(Op, Domain::real)                                                                                     \
   double Op::evaluateScalar(ArrayRef<double> x) { return function; }
 DG_MATH(ReciprocalOp, 1 / x[0])
 DG_MATH(SqrtOp, std::sqrt(x[0]))

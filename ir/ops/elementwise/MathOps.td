@@ -5,7 +5,7 @@
 
 include "ir/ops/elementwise/ElementwiseBase.td"
 
-class DG_Math<string mnemonic, string what, Trait kind> : DG_Elementwise<mnemonic, (ins DG_Tensor:$input), [Gradient]> {
+class DG_Math<string mnemonic, string what, Trait kind> : DG_Elementwise<mnemonic, (ins DG_Tensor:$input), Reals, [Gradient]> {
   let precision = kind;
   let summary = what;
   let description = "Example: `%y = dg." # mnemonic # " %x`.";

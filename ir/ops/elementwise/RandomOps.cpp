@@ -57,7 +57,6 @@ FailureOr<Type> RandomBitsOp::inferType(Adaptor op, const Rejection &reject) {
 double RandomBitsOp::evaluateScalar(ArrayRef<double> operands) {
   return unitOf(uint64_t(operands[0]), uint64_t(operands[1]), int64_t(getWord()));
 }
-DG_ELEMENTWISE_PARTS(RandomBitsOp)
 
 //===- Places ----------------------------------------------------------------------------------------------------===//
 
@@ -247,10 +246,7 @@ FailureOr<SmallVector<Value>> DropoutOp::buildTraining(OpBuilder &builder, Train
   return SmallVector<Value>{create<MulOp>(builder, getLoc(), getInput(), mask)};
 }
 
-LogicalResult DropoutOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
-  results[0].data = operands[0].data;
-  return success();
-}
+void DropoutOp::compute(HostOperands operands, HostResults results) { results[0].data = operands[0].data; }
 
 } // namespace dg::ir
 

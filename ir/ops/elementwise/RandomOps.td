@@ -8,12 +8,12 @@
 include "ir/ops/elementwise/ElementwiseBase.td"
 
 def DG_RandomKeyOp : DG_OpBase<"random_key", (ins I64Attr:$stream), (outs DG_Tensor:$result),
-    [Pure, OwnTypes, DeclareOpInterfaceMethods<DG_ReferenceOp>, Sharded, Cost]> {
+    [Pure, OwnTypes, Evaluates, Sharded, Cost]> {
   let summary = "The key of one source of random numbers in this step: 53 bits of the seed, the step and the stream";
   let description = [{Example: `%k = dg.random_key {stream = 7}`.}];
 }
 def DG_RandomBitsOp : DG_Elementwise<"random_bits", (ins DG_Tensor:$key, DG_Tensor:$index, DefaultValuedAttr<I64Attr, "0">:$word,
-    TypeAttr:$to)> {
+    TypeAttr:$to), OwnDomain> {
   let summary = "Uniform numbers from 0 to 1 (below 1, 24 bits) for (key, index): word 0 to 3 of Philox4x32-10";
   let precision = AsWritten;
   let description = [{
@@ -27,7 +27,7 @@ def DG_RandomBitsOp : DG_Elementwise<"random_bits", (ins DG_Tensor:$key, DG_Tens
 /// training; -1: there is none. Without it, 0 where there is an operand, else -1.
 class DG_Drawn<string mnemonic, dag inputs> : DG_OpBase<mnemonic, !con((ins Optional<DG_Tensor>:$like, OptionalAttr<TypeAttr>:$type), inputs,
     (ins OptionalAttr<I64Attr>:$batch_dim)), (outs DG_Tensor:$result), [Pure, OwnTypes,
-    DeclareOpInterfaceMethods<DG_ReferenceOp>, Composite, DeclareOpInterfaceMethods<DG_TrainingOp>]> {
+    Evaluates, Composite, DeclareOpInterfaceMethods<DG_TrainingOp>]> {
   let precision = AsWritten;
   let extraClassDeclaration = [{
     int64_t getSampleDim() { return getBatchDim() ? int64_t(*getBatchDim()) : getLike() ? 0 : -1; }

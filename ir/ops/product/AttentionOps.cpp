@@ -153,7 +153,7 @@ SmallVector<Value> AttentionOp::decomposeWithScores(OpBuilder &builder) {
   return {buildReshape(builder, loc, joined, tensorOf(getResult()).getShape())};
 }
 
-LogicalResult AttentionOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void AttentionOp::compute(HostOperands operands, HostResults results) {
   const HostTensor &query = operands[0], &key = operands[1], &value = operands[2];
   int64_t batch = query.shape[0], tokens = query.shape[1], numKeys = key.shape[1];
   int64_t heads = getHeads(), kvHeads = getKvHeads().value_or(heads), group = heads / kvHeads;
@@ -193,7 +193,6 @@ LogicalResult AttentionOp::evaluate(HostOperands operands, HostResults results, 
           for (int64_t i = 0; i < valueWidth; ++i)
             results[0].data[at * valueWidth + i] += weights[seen] / sum * value.data[keyAt(seen) * valueWidth + i];
       }
-  return success();
 }
 
 //===- RotaryOp --------------------------------------------------------------------------------------------------===//
@@ -250,7 +249,7 @@ SmallVector<Value> RotaryOp::decompose(OpBuilder &builder) {
   return {buildReshape(builder, loc, result, input.getShape())};
 }
 
-LogicalResult RotaryOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void RotaryOp::compute(HostOperands operands, HostResults results) {
   int64_t tokens = operands[0].shape[1], heads = getHeads(), width = operands[0].shape[2] / heads,
           pairs = operands[1].shape.back(), numAngles = operands[1].numElements();
   results[0].data = operands[0].data;
@@ -264,7 +263,6 @@ LogicalResult RotaryOp::evaluate(HostOperands operands, HostResults results, con
         results[0].data[first] = operands[0].data[first] * cos - operands[0].data[second] * sin;
         results[0].data[second] = operands[0].data[second] * cos + operands[0].data[first] * sin;
       }
-  return success();
 }
 
 } // namespace dg::ir

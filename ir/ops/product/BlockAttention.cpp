@@ -133,7 +133,7 @@ Gradients BlockAttentionOp::buildGradients(OpBuilder &builder, ValueRange grads)
 ShardingRule BlockAttentionOp::getShardingRule() { return headRule(*this, {}, {1}); }
 OpCost BlockAttentionOp::getCost() { return attentionCost(*this, 2); }
 
-LogicalResult BlockAttentionOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void BlockAttentionOp::compute(HostOperands operands, HostResults results) {
   HeadWalk<BlockAttentionOp> walk(*this, operands[0].shape, operands[1].shape);
   double scale = getScale().convertToDouble();
   std::vector<double> scores(walk.seen);
@@ -153,7 +153,6 @@ LogicalResult BlockAttentionOp::evaluate(HostOperands operands, HostResults resu
         results[0].data[row * width + i] +=
             std::exp(scores[s] - logsumexp) * operands[2].data[walk.keyRow(b, s, head) * width + i];
   });
-  return success();
 }
 
 //===- BlockAttentionGradOp --------------------------------------------------------------------------------------===//
@@ -176,7 +175,7 @@ ShardingRule BlockAttentionGradOp::getShardingRule() { return headRule(*this, {4
 OpCost BlockAttentionGradOp::getCost() { return attentionCost(*this, 5); }
 
 /// With p the weights, e^(score - logsumexp): dv = pᵀ dy, ds = scale · p · (dy vᵀ - row sums), dq = ds k, dk = dsᵀ q.
-LogicalResult BlockAttentionGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void BlockAttentionGradOp::compute(HostOperands operands, HostResults results) {
   HeadWalk<BlockAttentionGradOp> walk(*this, operands[1].shape, operands[2].shape);
   double scale = getScale().convertToDouble();
   walk.forEachRow([&](int64_t b, int64_t head, int64_t token) {
@@ -194,7 +193,6 @@ LogicalResult BlockAttentionGradOp::evaluate(HostOperands operands, HostResults 
       }
     }
   });
-  return success();
 }
 
 } // namespace dg::ir

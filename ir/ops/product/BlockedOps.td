@@ -8,7 +8,7 @@ include "ir/dialect/OpBase.td"
 def DG_BlockedConvOp
     : Op<DG_Dialect, "blocked_conv",
          [Pure, SingleBlock, NoTerminator, IsolatedFromAbove, DeclareOpInterfaceMethods<DG_CostOp, ["getCost"]>,
-          DeclareOpInterfaceMethods<DG_ReferenceOp>]> {
+          Evaluates]> {
   let summary = "Convolution of images with blocked channels, and what is computed of each element of its sums";
   let description = [{
     Made by `--dg-block-channels` after the split phase. Input [n, c / 16, h, w, 16], or [n, c, h, w] for a few channels; it is padded

@@ -151,7 +151,7 @@ OpCost MatmulOp::getCost() {
   return {2 * double(left.columns) * double(tensorOf(getResult()).getNumElements()), operandAndResultBytes(*this)};
 }
 
-LogicalResult MatmulOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void MatmulOp::compute(HostOperands operands, HostResults results) {
   Matrices left(tensorOf(getLhs()), getTransposeLhs(), true), right(tensorOf(getRhs()), getTransposeRhs(), false);
   int64_t m = left.rows, k = left.columns, n = right.columns;
   bool turnsLeft = getTransposeLhs() && !left.isVector, turnsRight = getTransposeRhs() && !right.isVector;
@@ -171,7 +171,6 @@ LogicalResult MatmulOp::evaluate(HostOperands operands, HostResults results, con
                    }
                  out += m * n;
                });
-  return success();
 }
 
 //===- LinearOp --------------------------------------------------------------------------------------------------===//
@@ -211,7 +210,7 @@ SmallVector<Value> LinearOp::decompose(OpBuilder &builder) {
   return {buildReshape(builder, getLoc(), result, tensorOf(getResult()).getShape())};
 }
 
-LogicalResult LinearOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void LinearOp::compute(HostOperands operands, HostResults results) {
   int64_t in = rowSize(operands[0]), out = rowSize(results[0]);
   for (int64_t row = 0; row < numRows(results[0]); ++row)
     for (int64_t column = 0; column < out; ++column) {
@@ -220,7 +219,6 @@ LogicalResult LinearOp::evaluate(HostOperands operands, HostResults results, con
         sum += operands[0].data[row * in + i] * operands[1].data[column * in + i];
       results[0].data[row * out + column] = sum;
     }
-  return success();
 }
 
 } // namespace dg::ir

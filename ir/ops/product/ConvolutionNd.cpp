@@ -214,13 +214,12 @@ void ConvOp::localize(TypeRange) {
 }
 OpCost ConvOp::getCost() { return tapCost(*this, tensorOf(getResult()), tensorOf(getWeight())); }
 
-LogicalResult ConvOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void ConvOp::compute(HostOperands operands, HostResults results) {
   HostTensor &output = results[0];
   forEachConvTap(windowsOf(*this), getGroups(), operands[0].shape, operands[1].shape, output.shape,
                  [&](int64_t x, int64_t w, int64_t y) { output.data[y] += operands[0].data[x] * operands[1].data[w]; });
   if (operands.size() > 2)
     evaluateBias(operands[2], output);
-  return success();
 }
 
 //===- ConvInputGradOp -------------------------------------------------------------------------------------------===//
@@ -266,11 +265,10 @@ void ConvInputGradOp::localize(TypeRange resultTypes) {
 }
 OpCost ConvInputGradOp::getCost() { return tapCost(*this, tensorOf(getGrad()), tensorOf(getWeight())); }
 
-LogicalResult ConvInputGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void ConvInputGradOp::compute(HostOperands operands, HostResults results) {
   forEachConvTap(
       windowsOf(*this), getGroups(), results[0].shape, operands[1].shape, operands[0].shape,
       [&](int64_t x, int64_t w, int64_t y) { results[0].data[x] += operands[0].data[y] * operands[1].data[w]; });
-  return success();
 }
 
 //===- ConvWeightGradOp ------------------------------------------------------------------------------------------===//
@@ -315,11 +313,10 @@ void ConvWeightGradOp::localize(TypeRange resultTypes) {
 }
 OpCost ConvWeightGradOp::getCost() { return tapCost(*this, tensorOf(getGrad()), tensorOf(getResult())); }
 
-LogicalResult ConvWeightGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void ConvWeightGradOp::compute(HostOperands operands, HostResults results) {
   forEachConvTap(
       windowsOf(*this), getGroups(), operands[1].shape, results[0].shape, operands[0].shape,
       [&](int64_t x, int64_t w, int64_t y) { results[0].data[w] += operands[0].data[y] * operands[1].data[x]; });
-  return success();
 }
 
 //===- ConvTransposeOp -------------------------------------------------------------------------------------------===//
@@ -369,14 +366,13 @@ SmallVector<Value> ConvTransposeOp::decompose(OpBuilder &builder) {
   return {getBias() ? addBias(builder, getLoc(), result, getBias()) : result};
 }
 
-LogicalResult ConvTransposeOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void ConvTransposeOp::compute(HostOperands operands, HostResults results) {
   HostTensor &output = results[0];
   Windows windows = windowsOf(*this, tensorOf(getWeight()).getShape().drop_front(2));
   forEachConvTap(windows, getGroups(), output.shape, operands[1].shape, operands[0].shape,
                  [&](int64_t y, int64_t w, int64_t x) { output.data[y] += operands[0].data[x] * operands[1].data[w]; });
   if (operands.size() > 2)
     evaluateBias(operands[2], output);
-  return success();
 }
 
 } // namespace dg::ir

@@ -181,7 +181,7 @@ static void forEachTap(ArrayRef<int64_t> input, ArrayRef<int64_t> weight, ArrayR
               }
 }
 
-LogicalResult Conv2dOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void Conv2dOp::compute(HostOperands operands, HostResults results) {
   const HostTensor &input = operands[0], &weight = operands[1];
   HostTensor &output = results[0];
   forEachTap(input.shape, weight.shape, output.shape, getStrides(), getPadding(),
@@ -190,21 +190,18 @@ LogicalResult Conv2dOp::evaluate(HostOperands operands, HostResults results, con
   if (operands.size() > 2)
     for (size_t i = 0; i < output.data.size(); ++i)
       output.data[i] += operands[2].data[i / imageSize % output.shape[1]];
-  return success();
 }
 
-LogicalResult Conv2dInputGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void Conv2dInputGradOp::compute(HostOperands operands, HostResults results) {
   const HostTensor &grad = operands[0], &weight = operands[1];
   forEachTap(results[0].shape, weight.shape, grad.shape, getStrides(), getPadding(),
              [&](int64_t x, int64_t w, int64_t y) { results[0].data[x] += grad.data[y] * weight.data[w]; });
-  return success();
 }
 
-LogicalResult Conv2dWeightGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void Conv2dWeightGradOp::compute(HostOperands operands, HostResults results) {
   const HostTensor &grad = operands[0], &input = operands[1];
   forEachTap(input.shape, results[0].shape, grad.shape, getStrides(), getPadding(),
              [&](int64_t x, int64_t w, int64_t y) { results[0].data[w] += grad.data[y] * input.data[x]; });
-  return success();
 }
 
 } // namespace dg::ir

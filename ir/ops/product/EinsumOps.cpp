@@ -287,7 +287,7 @@ SmallVector<Value> EinsumOp::decompose(OpBuilder &builder) {
   return {Decomposition(builder, getLoc(), equation).run(getInputs())};
 }
 
-LogicalResult EinsumOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void EinsumOp::compute(HostOperands operands, HostResults results) {
   std::string problem;
   Equation equation = *equationOf(getEquation(), getInputs(), problem);
   Labels all;
@@ -313,7 +313,6 @@ LogicalResult EinsumOp::evaluate(HostOperands operands, HostResults results, con
       product *= operand.data[offset];
     results[0].data[at.back()] += product;
   });
-  return success();
 }
 
 } // namespace dg::ir

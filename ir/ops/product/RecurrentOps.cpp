@@ -305,7 +305,7 @@ struct Reference {
 
 /// Runs `step(reference, time, batch, states)`, which replaces the states of one sequence, over time.
 template <typename Op, typename Step>
-static LogicalResult evaluateLayer(Op op, HostOperands operands, HostResults results, unsigned numStates, Step step) {
+static void evaluateLayer(Op op, HostOperands operands, HostResults results, unsigned numStates, Step step) {
   Sizes sizes = sizesOf(op);
   auto extra = [&](StringRef name) -> const HostTensor * {
     for (size_t i = 0; i < op.getExtras().size(); ++i)
@@ -339,7 +339,6 @@ static LogicalResult evaluateLayer(Op op, HostOperands operands, HostResults res
                   results[1 + i].data.begin() + (direction * sizes.batch + batch) * sizes.hidden);
     }
   }
-  return success();
 }
 
 //===- RnnOp -----------------------------------------------------------------------------------------------------===//
@@ -356,14 +355,13 @@ SmallVector<Value> RnnOp::decompose(OpBuilder &builder) {
                     });
 }
 
-LogicalResult RnnOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
-  return evaluateLayer(
-      *this, operands, results, 1, [&](const Reference &cell, int64_t time, int64_t batch, auto &states) {
-        std::vector<double> before = states[0];
-        for (int64_t unit = 0; unit < cell.sizes.hidden; ++unit)
-          states[0][unit] = cell.activate(activationOf(*this, cell.direction, 0),
-                                          cell.ofInput(time, batch, 0, unit) + cell.ofState(before, 0, unit));
-      });
+void RnnOp::compute(HostOperands operands, HostResults results) {
+  evaluateLayer(*this, operands, results, 1, [&](const Reference &cell, int64_t time, int64_t batch, auto &states) {
+    std::vector<double> before = states[0];
+    for (int64_t unit = 0; unit < cell.sizes.hidden; ++unit)
+      states[0][unit] = cell.activate(activationOf(*this, cell.direction, 0),
+                                      cell.ofInput(time, batch, 0, unit) + cell.ofState(before, 0, unit));
+  });
 }
 
 //===- LstmOp ----------------------------------------------------------------------------------------------------===//
@@ -394,23 +392,22 @@ SmallVector<Value> LstmOp::decompose(OpBuilder &builder) {
                     });
 }
 
-LogicalResult LstmOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
-  return evaluateLayer(
-      *this, operands, results, 2, [&](const Reference &cell, int64_t time, int64_t batch, auto &states) {
-        std::vector<double> before = states[0], memory = states[1];
-        for (int64_t unit = 0; unit < cell.sizes.hidden; ++unit) {
-          auto gate = [&](int64_t which, double seen, size_t activation) {
-            double sum = cell.ofInput(time, batch, which, unit) + cell.ofState(before, which, unit);
-            if (which < 3)
-              sum += seen * cell.peepholeOf(which, unit);
-            return cell.activate(activationOf(*this, cell.direction, activation), sum);
-          };
-          double in = gate(0, memory[unit], 0), kept = getInputForget() ? 1 - in : gate(2, memory[unit], 0);
-          double next = kept * memory[unit] + in * gate(3, 0, 1);
-          states[1][unit] = next;
-          states[0][unit] = gate(1, next, 0) * cell.activate(activationOf(*this, cell.direction, 2), next);
-        }
-      });
+void LstmOp::compute(HostOperands operands, HostResults results) {
+  evaluateLayer(*this, operands, results, 2, [&](const Reference &cell, int64_t time, int64_t batch, auto &states) {
+    std::vector<double> before = states[0], memory = states[1];
+    for (int64_t unit = 0; unit < cell.sizes.hidden; ++unit) {
+      auto gate = [&](int64_t which, double seen, size_t activation) {
+        double sum = cell.ofInput(time, batch, which, unit) + cell.ofState(before, which, unit);
+        if (which < 3)
+          sum += seen * cell.peepholeOf(which, unit);
+        return cell.activate(activationOf(*this, cell.direction, activation), sum);
+      };
+      double in = gate(0, memory[unit], 0), kept = getInputForget() ? 1 - in : gate(2, memory[unit], 0);
+      double next = kept * memory[unit] + in * gate(3, 0, 1);
+      states[1][unit] = next;
+      states[0][unit] = gate(1, next, 0) * cell.activate(activationOf(*this, cell.direction, 2), next);
+    }
+  });
 }
 
 //===- GruOp -----------------------------------------------------------------------------------------------------===//
@@ -443,25 +440,24 @@ SmallVector<Value> GruOp::decompose(OpBuilder &builder) {
       });
 }
 
-LogicalResult GruOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
-  return evaluateLayer(
-      *this, operands, results, 1, [&](const Reference &cell, int64_t time, int64_t batch, auto &states) {
-        std::vector<double> before = states[0], weighed = states[0];
-        SmallVector<double> update, reset;
-        for (int64_t unit = 0; unit < cell.sizes.hidden; ++unit) {
-          for (auto [gate, into] : {std::pair(0, &update), std::pair(1, &reset)})
-            into->push_back(cell.activate(activationOf(*this, cell.direction, 0),
-                                          cell.ofInput(time, batch, gate, unit) + cell.ofState(before, gate, unit)));
-          weighed[unit] = reset[unit] * before[unit];
-        }
-        for (int64_t unit = 0; unit < cell.sizes.hidden; ++unit) {
-          double own =
-              getLinearBeforeReset() ? reset[unit] * cell.ofState(before, 2, unit) : cell.ofState(weighed, 2, unit);
-          double candidate =
-              cell.activate(activationOf(*this, cell.direction, 1), cell.ofInput(time, batch, 2, unit) + own);
-          states[0][unit] = (1 - update[unit]) * candidate + update[unit] * before[unit];
-        }
-      });
+void GruOp::compute(HostOperands operands, HostResults results) {
+  evaluateLayer(*this, operands, results, 1, [&](const Reference &cell, int64_t time, int64_t batch, auto &states) {
+    std::vector<double> before = states[0], weighed = states[0];
+    SmallVector<double> update, reset;
+    for (int64_t unit = 0; unit < cell.sizes.hidden; ++unit) {
+      for (auto [gate, into] : {std::pair(0, &update), std::pair(1, &reset)})
+        into->push_back(cell.activate(activationOf(*this, cell.direction, 0),
+                                      cell.ofInput(time, batch, gate, unit) + cell.ofState(before, gate, unit)));
+      weighed[unit] = reset[unit] * before[unit];
+    }
+    for (int64_t unit = 0; unit < cell.sizes.hidden; ++unit) {
+      double own =
+          getLinearBeforeReset() ? reset[unit] * cell.ofState(before, 2, unit) : cell.ofState(weighed, 2, unit);
+      double candidate =
+          cell.activate(activationOf(*this, cell.direction, 1), cell.ofInput(time, batch, 2, unit) + own);
+      states[0][unit] = (1 - update[unit]) * candidate + update[unit] * before[unit];
+    }
+  });
 }
 
 } // namespace dg::ir

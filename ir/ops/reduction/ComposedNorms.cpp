@@ -57,7 +57,7 @@ static FailureOr<Type> inferChannelNorm(const Rejection &reject, ValueRange oper
 }
 
 /// Normalizes `blocks` blocks of elements that lie one after the other, then scales and shifts by channel.
-static LogicalResult evaluateBlocks(HostOperands operands, HostTensor &result, int64_t blocks, double epsilon) {
+static void evaluateBlocks(HostOperands operands, HostTensor &result, int64_t blocks, double epsilon) {
   const HostTensor &input = operands[0];
   size_t size = std::max<size_t>(1, input.data.size() / std::max<size_t>(1, size_t(blocks)));
   size_t channels = size_t(input.shape[1]);
@@ -74,7 +74,6 @@ static LogicalResult evaluateBlocks(HostOperands operands, HostTensor &result, i
                        operands[2].data[channel];
     }
   }
-  return success();
 }
 
 //===- MeanVarianceNormOp ----------------------------------------------------------------------------------------===//
@@ -98,7 +97,7 @@ SmallVector<Value> MeanVarianceNormOp::decompose(OpBuilder &builder) {
   return {create<MulOp>(builder, getLoc(), distance, inverse)};
 }
 
-LogicalResult MeanVarianceNormOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void MeanVarianceNormOp::compute(HostOperands operands, HostResults results) {
   const HostTensor &input = operands[0];
   HostTensor mean{input.shape, {}};
   for (int64_t dim : getDims())
@@ -117,7 +116,6 @@ LogicalResult MeanVarianceNormOp::evaluate(HostOperands operands, HostResults re
     results[0].data[i] =
         (input.data[i] - mean.data[at]) / std::sqrt(variance.data[at] + getEpsilon().convertToDouble());
   });
-  return success();
 }
 
 //===- GroupNormOp -----------------------------------------------------------------------------------------------===//
@@ -145,8 +143,8 @@ SmallVector<Value> GroupNormOp::decompose(OpBuilder &builder) {
   return {buildChannelAffine(builder, getLoc(), normal, getWeight(), getBias())};
 }
 
-LogicalResult GroupNormOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
-  return evaluateBlocks(operands, results[0], operands[0].shape[0] * getGroups(), getEpsilon().convertToDouble());
+void GroupNormOp::compute(HostOperands operands, HostResults results) {
+  evaluateBlocks(operands, results[0], operands[0].shape[0] * getGroups(), getEpsilon().convertToDouble());
 }
 
 //===- InstanceNormOp --------------------------------------------------------------------------------------------===//
@@ -161,9 +159,8 @@ SmallVector<Value> InstanceNormOp::decompose(OpBuilder &builder) {
   return {buildChannelAffine(builder, getLoc(), normal, getWeight(), getBias())};
 }
 
-LogicalResult InstanceNormOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
-  return evaluateBlocks(operands, results[0], operands[0].shape[0] * operands[0].shape[1],
-                        getEpsilon().convertToDouble());
+void InstanceNormOp::compute(HostOperands operands, HostResults results) {
+  evaluateBlocks(operands, results[0], operands[0].shape[0] * operands[0].shape[1], getEpsilon().convertToDouble());
 }
 
 //===- RmsNormOp -------------------------------------------------------------------------------------------------===//
@@ -189,7 +186,7 @@ SmallVector<Value> RmsNormOp::decompose(OpBuilder &builder) {
   return {create<MulOp>(builder, getLoc(), normal, getWeight())};
 }
 
-LogicalResult RmsNormOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void RmsNormOp::compute(HostOperands operands, HostResults results) {
   const HostTensor &input = operands[0], &weight = operands[1];
   size_t size = weight.data.size();
   for (size_t start = 0; size && start < input.data.size(); start += size) {
@@ -200,7 +197,6 @@ LogicalResult RmsNormOp::evaluate(HostOperands operands, HostResults results, co
       results[0].data[start + i] =
           input.data[start + i] / std::sqrt(mean + getEpsilon().convertToDouble()) * weight.data[i];
   }
-  return success();
 }
 
 //===- LrnOp -----------------------------------------------------------------------------------------------------===//
@@ -233,7 +229,7 @@ SmallVector<Value> LrnOp::decompose(OpBuilder &builder) {
   return {x * base.with<PowOp>(base.number(-getBeta().convertToDouble()))};
 }
 
-LogicalResult LrnOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void LrnOp::compute(HostOperands operands, HostResults results) {
   const HostTensor &input = operands[0];
   int64_t channels = input.shape[1], size = getSize();
   int64_t places = int64_t(input.data.size()) / std::max<int64_t>(1, input.shape[0] * channels);
@@ -246,7 +242,6 @@ LogicalResult LrnOp::evaluate(HostOperands operands, HostResults results, const 
     double base = getBias().convertToDouble() + getAlpha().convertToDouble() / double(size) * sum;
     results[0].data[i] = input.data[i] / std::pow(base, getBeta().convertToDouble());
   }
-  return success();
 }
 
 } // namespace dg::ir

@@ -102,9 +102,7 @@ Gradients SoftmaxOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 ShardingRule SoftmaxOp::getShardingRule() {
   return getCausal() ? rowwiseRule(*this, 2) : lineRule(*this, axisOf(*this));
 }
-OpCost SoftmaxOp::getCost() { return costPerElement(*this, 5); }
-
-LogicalResult SoftmaxOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void SoftmaxOp::compute(HostOperands operands, HostResults results) {
   const HostTensor &input = operands[0];
   int64_t axis = axisOf(*this), size = input.shape[axis], stride = lineStride(input.shape, axis), line = 0;
   double scale = getScale().convertToDouble();
@@ -120,7 +118,6 @@ LogicalResult SoftmaxOp::evaluate(HostOperands operands, HostResults results, co
     for (int64_t i = 0; i < numSeen; ++i)
       out[i * stride] /= sum;
   });
-  return success();
 }
 
 //===- SoftmaxGradOp ---------------------------------------------------------------------------------------------===//
@@ -130,9 +127,7 @@ FailureOr<Type> SoftmaxGradOp::inferType(Adaptor op, const Rejection &reject) {
 }
 
 ShardingRule SoftmaxGradOp::getShardingRule() { return rowwiseRule(*this, 1); }
-OpCost SoftmaxGradOp::getCost() { return costPerElement(*this, 5); }
-
-LogicalResult SoftmaxGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void SoftmaxGradOp::compute(HostOperands operands, HostResults results) {
   int64_t size = rowSize(operands[0]);
   for (int64_t row = 0; row < numRows(operands[0]); ++row) {
     const double *grad = operands[0].data.data() + row * size, *output = operands[1].data.data() + row * size;
@@ -142,7 +137,6 @@ LogicalResult SoftmaxGradOp::evaluate(HostOperands operands, HostResults results
     for (int64_t i = 0; i < size; ++i)
       results[0].data[row * size + i] = getScale().convertToDouble() * output[i] * (grad[i] - dot);
   }
-  return success();
 }
 
 /// With u the gradient that arrives: at dy it is the same function of u, at y scale · (u (dy - Σ dy y) - dy Σ u y).
@@ -169,9 +163,7 @@ Gradients LogSoftmaxOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 }
 
 ShardingRule LogSoftmaxOp::getShardingRule() { return lineRule(*this, axisOf(*this)); }
-OpCost LogSoftmaxOp::getCost() { return costPerElement(*this, 5); }
-
-LogicalResult LogSoftmaxOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void LogSoftmaxOp::compute(HostOperands operands, HostResults results) {
   const HostTensor &input = operands[0];
   int64_t axis = axisOf(*this), size = input.shape[axis], stride = lineStride(input.shape, axis);
   forEachLine(input.shape, axis, [&](int64_t first) {
@@ -184,7 +176,6 @@ LogicalResult LogSoftmaxOp::evaluate(HostOperands operands, HostResults results,
     for (int64_t i = 0; i < size; ++i)
       results[0].data[first + i * stride] = in[i * stride] - largest - std::log(sum);
   });
-  return success();
 }
 
 //===- LogSoftmaxGradOp ------------------------------------------------------------------------------------------===//
@@ -194,9 +185,7 @@ FailureOr<Type> LogSoftmaxGradOp::inferType(Adaptor op, const Rejection &reject)
 }
 
 ShardingRule LogSoftmaxGradOp::getShardingRule() { return rowwiseRule(*this, 1); }
-OpCost LogSoftmaxGradOp::getCost() { return costPerElement(*this, 4); }
-
-LogicalResult LogSoftmaxGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void LogSoftmaxGradOp::compute(HostOperands operands, HostResults results) {
   int64_t size = rowSize(operands[0]);
   for (int64_t row = 0; row < numRows(operands[0]); ++row) {
     const double *grad = operands[0].data.data() + row * size, *output = operands[1].data.data() + row * size;
@@ -206,7 +195,6 @@ LogicalResult LogSoftmaxGradOp::evaluate(HostOperands operands, HostResults resu
     for (int64_t i = 0; i < size; ++i)
       results[0].data[row * size + i] = grad[i] - std::exp(output[i]) * sum;
   }
-  return success();
 }
 
 /// With u the gradient that arrives: at dy it is u - Σ u e^y, at y -u e^y Σ dy.
@@ -272,8 +260,6 @@ Gradients LayerNormOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 ShardingRule LayerNormOp::getShardingRule() {
   return leadingRule(*this, *firstNormalized(getAxisAttr(), tensorOf(getInput())), {0}, {0});
 }
-OpCost LayerNormOp::getCost() { return costPerElement(*this, 8); }
-
 /// Mean, and 1/√(variance + ε), of a row.
 static std::pair<double, double> momentsOf(ArrayRef<double> row, double epsilon) {
   double mean = 0, variance = 0;
@@ -284,7 +270,7 @@ static std::pair<double, double> momentsOf(ArrayRef<double> row, double epsilon)
   return {mean, 1 / std::sqrt(variance + epsilon)};
 }
 
-LogicalResult LayerNormOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void LayerNormOp::compute(HostOperands operands, HostResults results) {
   int64_t size = operands[1].numElements(), rows = size == 0 ? 0 : operands[0].numElements() / size;
   for (int64_t row = 0; row < rows; ++row) {
     auto in = ArrayRef<double>(operands[0].data).slice(row * size, size);
@@ -292,7 +278,6 @@ LogicalResult LayerNormOp::evaluate(HostOperands operands, HostResults results, 
     for (int64_t i = 0; i < size; ++i)
       results[0].data[row * size + i] = (in[i] - mean) * inverse * operands[1].data[i] + operands[2].data[i];
   }
-  return success();
 }
 
 //===- LayerNormGradOp -------------------------------------------------------------------------------------------===//
@@ -312,8 +297,6 @@ FailureOr<SmallVector<Type>> LayerNormGradOp::inferTypes(Adaptor op, const Rejec
 ShardingRule LayerNormGradOp::getShardingRule() {
   return leadingRule(*this, tensorOf(getInput()).getRank() - 1, {0, 1}, {0});
 }
-OpCost LayerNormGradOp::getCost() { return costPerElement(*this, 16); }
-
 /// The same formula from ops that have gradients.
 Gradients LayerNormGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   return differentiateParts(builder, *this, grads, [&](OpBuilder &parts) -> SmallVector<Value> {
@@ -335,7 +318,7 @@ Gradients LayerNormGradOp::buildGradients(OpBuilder &builder, ValueRange grads) 
 }
 
 /// With x̂ the normalised row and h = dy · weight: dx = (h - mean(h) - x̂ · mean(h · x̂)) / √(variance + ε).
-LogicalResult LayerNormGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void LayerNormGradOp::compute(HostOperands operands, HostResults results) {
   int64_t size = rowSize(operands[0]);
   for (int64_t row = 0; row < numRows(operands[0]); ++row) {
     auto grad = ArrayRef<double>(operands[0].data).slice(row * size, size);
@@ -353,7 +336,6 @@ LogicalResult LayerNormGradOp::evaluate(HostOperands operands, HostResults resul
       results[0].data[row * size + i] =
           (grad[i] * operands[2].data[i] - meanH - (in[i] - mean) * inverse * meanHX) * inverse;
   }
-  return success();
 }
 
 } // namespace dg::ir

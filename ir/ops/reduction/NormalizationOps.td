@@ -6,7 +6,7 @@
 include "ir/dialect/OpBase.td"
 
 def DG_SoftmaxOp : DG_Op<"softmax", (ins DG_Tensor:$input, DefaultValuedAttr<F64Attr, "1.0">:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$axis), (outs DG_Tensor:$result),
-    [Gradient, Sharded, Cost, Composite, MixesWholeDims]> {
+    [Gradient, Sharded, CostPerElement<5>, Composite, MixesWholeDims]> {
   let summary = "Softmax of scale · x over the last dimension, or over `axis`";
   let precision = Statistics;
   let builders = [OpBuilder<(ins "mlir::Value":$input, "llvm::APFloat":$scale, "bool":$causal, "::dg::ir::PlaceAttr":$place), [{
@@ -19,12 +19,12 @@ def DG_SoftmaxOp : DG_Op<"softmax", (ins DG_Tensor:$input, DefaultValuedAttr<F64
   }];
 }
 def DG_SoftmaxGradOp : DG_Op<"softmax_grad", (ins DG_Tensor:$grad, DG_Tensor:$output, DefaultValuedAttr<F64Attr, "1.0">:$scale), (outs DG_Tensor:$result),
-    [Gradient, Sharded, Cost, MixesWholeDims]> {
+    [Gradient, Sharded, CostPerElement<5>, MixesWholeDims]> {
   let summary = "scale · y · (dy - Σ dy · y)";
   let precision = AsWritten;
   let description = [{Example: `%dx = dg.softmax_grad %dy, %y {scale = 0.125}`.}];
 }
-def DG_LogSoftmaxOp : DG_Op<"log_softmax", (ins DG_Tensor:$input, OptionalAttr<I64Attr>:$axis), (outs DG_Tensor:$result), [Gradient, Sharded, Cost, Composite, MixesWholeDims]> {
+def DG_LogSoftmaxOp : DG_Op<"log_softmax", (ins DG_Tensor:$input, OptionalAttr<I64Attr>:$axis), (outs DG_Tensor:$result), [Gradient, Sharded, CostPerElement<5>, Composite, MixesWholeDims]> {
   let summary = "Logarithm of softmax over the last dimension, or over `axis`";
   let precision = Statistics;
   let builders = [OpBuilder<(ins "mlir::Value":$input, "::dg::ir::PlaceAttr":$place), [{
@@ -32,13 +32,13 @@ def DG_LogSoftmaxOp : DG_Op<"log_softmax", (ins DG_Tensor:$input, OptionalAttr<I
   }]>];
   let description = [{Example: `%p = dg.log_softmax %x`.}];
 }
-def DG_LogSoftmaxGradOp : DG_Op<"log_softmax_grad", (ins DG_Tensor:$grad, DG_Tensor:$output), (outs DG_Tensor:$result), [Gradient, Sharded, Cost, MixesWholeDims]> {
+def DG_LogSoftmaxGradOp : DG_Op<"log_softmax_grad", (ins DG_Tensor:$grad, DG_Tensor:$output), (outs DG_Tensor:$result), [Gradient, Sharded, CostPerElement<4>, MixesWholeDims]> {
   let summary = "dy - exp(y) · Σ dy";
   let precision = AsWritten;
   let description = [{Example: `%dx = dg.log_softmax_grad %dy, %y`.}];
 }
 def DG_LayerNormOp : DG_Op<"layer_norm", (ins DG_Tensor:$input, DG_Tensor:$weight, DG_Tensor:$bias, DefaultValuedAttr<F64Attr, "1.0e-5">:$epsilon,
-      OptionalAttr<I64Attr>:$axis), (outs DG_Tensor:$result), [Gradient, Sharded, Cost, Composite, MixesWholeDims]> {
+      OptionalAttr<I64Attr>:$axis), (outs DG_Tensor:$result), [Gradient, Sharded, CostPerElement<8>, Composite, MixesWholeDims]> {
   let summary = "(x - mean) / √(variance + ε) · weight + bias over the last dimension, or over all from `axis` on";
   let precision = Rows;
   let builders = [OpBuilder<(ins "mlir::Value":$input, "mlir::Value":$weight, "mlir::Value":$bias, "mlir::FloatAttr":$epsilon,
@@ -51,7 +51,7 @@ def DG_LayerNormOp : DG_Op<"layer_norm", (ins DG_Tensor:$input, DG_Tensor:$weigh
   }];
 }
 def DG_LayerNormGradOp : DG_Op<"layer_norm_grad", (ins DG_Tensor:$grad, DG_Tensor:$input, DG_Tensor:$weight, DefaultValuedAttr<F64Attr, "1.0e-5">:$epsilon),
-    (outs DG_Tensor:$input_grad, DG_Tensor:$weight_grad, DG_Tensor:$bias_grad), [Gradient, Sharded, Cost, MixesWholeDims]> {
+    (outs DG_Tensor:$input_grad, DG_Tensor:$weight_grad, DG_Tensor:$bias_grad), [Gradient, Sharded, CostPerElement<16>, MixesWholeDims]> {
   let summary = "The gradients of layer_norm at input, weight and bias";
   let precision = AsWritten;
   let description = [{Example: `%dx, %dw, %db = dg.layer_norm_grad %dy, %x, %w`.}];

@@ -93,10 +93,9 @@ OpCost MaxPool2dOp::getCost() {
           operandAndResultBytes(*this)};
 }
 
-LogicalResult MaxPool2dOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void MaxPool2dOp::compute(HostOperands operands, HostResults results) {
   forEachWindow(operands[0], results[0].shape, getKernel(), stridesOf(*this),
                 [&](int64_t out, int64_t in) { results[0].data[out] = operands[0].data[in]; });
-  return success();
 }
 
 //===- MaxPool2dGradOp -------------------------------------------------------------------------------------------===//
@@ -132,10 +131,9 @@ OpCost MaxPool2dGradOp::getCost() {
   return {double(tensorOf(getGrad()).getNumElements()) * getKernel()[0] * getKernel()[1], operandAndResultBytes(*this)};
 }
 
-LogicalResult MaxPool2dGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void MaxPool2dGradOp::compute(HostOperands operands, HostResults results) {
   forEachWindow(operands[1], operands[0].shape, getKernel(), stridesOf(*this),
                 [&](int64_t out, int64_t in) { results[0].data[in] += operands[0].data[out]; });
-  return success();
 }
 
 //===- Pools of any windows --------------------------------------------------------------------------------------===//
@@ -216,11 +214,10 @@ SmallVector<Value> MaxPoolOp::decompose(OpBuilder &builder) {
 ShardingRule MaxPoolOp::getShardingRule() { return leadingRule(*this, 2, {0}, {0}); }
 OpCost MaxPoolOp::getCost() { return poolCost(*this, getResult()); }
 
-LogicalResult MaxPoolOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void MaxPoolOp::compute(HostOperands operands, HostResults results) {
   for (auto [out, place] :
        llvm::zip_equal(results[0].data, findLargest(windowsOf(*this), operands[0], results[0].shape)))
     out = place < 0 ? -std::numeric_limits<double>::infinity() : operands[0].data[place];
-  return success();
 }
 
 //===- MaxPoolIndicesOp ------------------------------------------------------------------------------------------===//
@@ -235,12 +232,11 @@ FailureOr<Type> MaxPoolIndicesOp::inferType(Adaptor op, const Rejection &reject)
 ShardingRule MaxPoolIndicesOp::getShardingRule() { return leadingRule(*this, 2, {0}, {0}); }
 OpCost MaxPoolIndicesOp::getCost() { return poolCost(*this, getResult()); }
 
-LogicalResult MaxPoolIndicesOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void MaxPoolIndicesOp::compute(HostOperands operands, HostResults results) {
   int64_t places = operands[0].numElements() / std::max<int64_t>(1, operands[0].shape[0] * operands[0].shape[1]);
   for (auto [out, place] :
        llvm::zip_equal(results[0].data, findLargest(windowsOf(*this), operands[0], results[0].shape)))
     out = place < 0 ? -1 : double(place % places);
-  return success();
 }
 
 //===- MaxPoolGradOp ---------------------------------------------------------------------------------------------===//
@@ -260,12 +256,11 @@ Gradients MaxPoolGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 ShardingRule MaxPoolGradOp::getShardingRule() { return leadingRule(*this, 2, {0, 1}, {0}); }
 OpCost MaxPoolGradOp::getCost() { return poolCost(*this, getGrad()); }
 
-LogicalResult MaxPoolGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void MaxPoolGradOp::compute(HostOperands operands, HostResults results) {
   for (auto [grad, place] :
        llvm::zip_equal(operands[0].data, findLargest(windowsOf(*this), operands[1], operands[0].shape)))
     if (place >= 0)
       results[0].data[place] += grad;
-  return success();
 }
 
 //===- AvgPoolOp and AvgPoolGradOp -------------------------------------------------------------------------------===//
@@ -306,13 +301,12 @@ Gradients AvgPoolOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 ShardingRule AvgPoolOp::getShardingRule() { return leadingRule(*this, 2, {0}, {0}); }
 OpCost AvgPoolOp::getCost() { return poolCost(*this, getResult()); }
 
-LogicalResult AvgPoolOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void AvgPoolOp::compute(HostOperands operands, HostResults results) {
   ArrayRef<int64_t> in = operands[0].shape, out = results[0].shape;
   std::vector<double> divisors = divisorsOf(*this, in.drop_front(2), out.drop_front(2));
   forEachPoolTap(windowsOf(*this), in, out, [&](int64_t to, int64_t from) {
     results[0].data[to] += operands[0].data[from] / divisors[size_t(to) % divisors.size()];
   });
-  return success();
 }
 
 FailureOr<Type> AvgPoolGradOp::inferType(Adaptor op, const Rejection &reject) {
@@ -337,13 +331,12 @@ Gradients AvgPoolGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 ShardingRule AvgPoolGradOp::getShardingRule() { return leadingRule(*this, 2, {0}, {0}); }
 OpCost AvgPoolGradOp::getCost() { return poolCost(*this, getGrad()); }
 
-LogicalResult AvgPoolGradOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void AvgPoolGradOp::compute(HostOperands operands, HostResults results) {
   ArrayRef<int64_t> in = results[0].shape, out = operands[0].shape;
   std::vector<double> divisors = divisorsOf(*this, in.drop_front(2), out.drop_front(2));
   forEachPoolTap(windowsOf(*this), in, out, [&](int64_t from, int64_t to) {
     results[0].data[to] += operands[0].data[from] / divisors[size_t(from) % divisors.size()];
   });
-  return success();
 }
 
 //===- LpPoolOp --------------------------------------------------------------------------------------------------===//
@@ -366,14 +359,13 @@ SmallVector<Value> LpPoolOp::decompose(OpBuilder &builder) {
   return {p == 1 ? sum : rootOfSum(builder, getLoc(), sum, p)};
 }
 
-LogicalResult LpPoolOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void LpPoolOp::compute(HostOperands operands, HostResults results) {
   double p = double(getP());
   forEachPoolTap(windowsOf(*this), operands[0].shape, results[0].shape, [&](int64_t to, int64_t from) {
     results[0].data[size_t(to)] += std::pow(std::abs(operands[0].data[size_t(from)]), p);
   });
   for (double &sum : results[0].data)
     sum = std::pow(sum, 1 / p);
-  return success();
 }
 
 //===- Global pools ----------------------------------------------------------------------------------------------===//
@@ -399,11 +391,10 @@ SmallVector<Value> GlobalAvgPoolOp::decompose(OpBuilder &builder) {
   return {buildScale(builder, getLoc(), sum, double(images) / double(std::max<int64_t>(1, input.getNumElements())))};
 }
 
-LogicalResult GlobalAvgPoolOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void GlobalAvgPoolOp::compute(HostOperands operands, HostResults results) {
   size_t images = results[0].data.size(), places = images ? operands[0].data.size() / images : 0;
   for (size_t i = 0; i < operands[0].data.size(); ++i)
     results[0].data[i / places] += operands[0].data[i] / double(places);
-  return success();
 }
 
 FailureOr<Type> GlobalMaxPoolOp::inferType(Adaptor op, const Rejection &reject) {
@@ -426,12 +417,11 @@ SmallVector<Value> GlobalMaxPoolOp::decompose(OpBuilder &builder) {
   return {buildReshape(builder, getLoc(), largest, tensorOf(getResult()).getShape())};
 }
 
-LogicalResult GlobalMaxPoolOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void GlobalMaxPoolOp::compute(HostOperands operands, HostResults results) {
   size_t images = results[0].data.size(), places = images ? operands[0].data.size() / images : 0;
   for (size_t image = 0; image < images && places; ++image)
     results[0].data[image] = *std::max_element(operands[0].data.begin() + long(image * places),
                                                operands[0].data.begin() + long((image + 1) * places));
-  return success();
 }
 
 } // namespace dg::ir

@@ -53,22 +53,19 @@ DG_PRIMITIVE_REDUCTION(ReduceMinOp)
 DG_PRIMITIVE_REDUCTION(ReduceProdOp)
 #undef DG_PRIMITIVE_REDUCTION
 
-LogicalResult ReduceMaxOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void ReduceMaxOp::compute(HostOperands operands, HostResults results) {
   std::fill(results[0].data.begin(), results[0].data.end(), smallestElement(elementOf(getInput())));
   foldInto(operands[0], getDims(), results[0],
            [](double best, double x) { return std::isnan(best) || best > x ? best : x; });
-  return success();
 }
-LogicalResult ReduceMinOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void ReduceMinOp::compute(HostOperands operands, HostResults results) {
   std::fill(results[0].data.begin(), results[0].data.end(), largestElement(elementOf(getInput())));
   foldInto(operands[0], getDims(), results[0],
            [](double best, double x) { return std::isnan(best) || best < x ? best : x; });
-  return success();
 }
-LogicalResult ReduceProdOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void ReduceProdOp::compute(HostOperands operands, HostResults results) {
   std::fill(results[0].data.begin(), results[0].data.end(), 1);
   foldInto(operands[0], getDims(), results[0], [](double product, double x) { return product * x; });
-  return success();
 }
 
 static Expression sum(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> dims, bool keep) {
@@ -125,11 +122,10 @@ static double sizeOf(Value input, ArrayRef<int64_t> dims) {
   return count;
 }
 
-LogicalResult ReduceMeanOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void ReduceMeanOp::compute(HostOperands operands, HostResults results) {
   foldInto(operands[0], getDims(), results[0], [](double sum, double x) { return sum + x; });
   for (double &element : results[0].data)
     element /= sizeOf(getInput(), getDims());
-  return success();
 }
 Parts ReduceMeanOp::decompose(OpBuilder &builder) {
   Expression total = sum(builder, getLoc(), getInput(), getDims(), getKeep());
@@ -140,29 +136,26 @@ Parts ReduceMeanOp::decompose(OpBuilder &builder) {
   return {total / count};
 }
 
-LogicalResult ReduceL1Op::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void ReduceL1Op::compute(HostOperands operands, HostResults results) {
   foldInto(operands[0], getDims(), results[0], [](double sum, double x) { return sum + std::abs(x); });
-  return success();
 }
 Parts ReduceL1Op::decompose(OpBuilder &builder) {
   Expression x(builder, getLoc(), getInput());
   return {sum(builder, getLoc(), x.apply<AbsOp>(), getDims(), getKeep())};
 }
 
-LogicalResult ReduceSumSquareOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void ReduceSumSquareOp::compute(HostOperands operands, HostResults results) {
   foldInto(operands[0], getDims(), results[0], [](double sum, double x) { return sum + x * x; });
-  return success();
 }
 Parts ReduceSumSquareOp::decompose(OpBuilder &builder) {
   Expression x(builder, getLoc(), getInput());
   return {sum(builder, getLoc(), x * x, getDims(), getKeep())};
 }
 
-LogicalResult ReduceL2Op::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void ReduceL2Op::compute(HostOperands operands, HostResults results) {
   foldInto(operands[0], getDims(), results[0], [](double sum, double x) { return sum + x * x; });
   for (double &element : results[0].data)
     element = std::sqrt(element);
-  return success();
 }
 /// Integers go through f64 and are cut.
 Parts ReduceL2Op::decompose(OpBuilder &builder) {
@@ -174,21 +167,19 @@ Parts ReduceL2Op::decompose(OpBuilder &builder) {
   return {isInteger ? root.apply<CastOp>(TypeAttr::get(elementOf(getInput()))) : root};
 }
 
-LogicalResult ReduceLogSumOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void ReduceLogSumOp::compute(HostOperands operands, HostResults results) {
   foldInto(operands[0], getDims(), results[0], [](double sum, double x) { return sum + x; });
   for (double &element : results[0].data)
     element = std::log(element);
-  return success();
 }
 Parts ReduceLogSumOp::decompose(OpBuilder &builder) {
   return {sum(builder, getLoc(), getInput(), getDims(), getKeep()).apply<LogOp>()};
 }
 
-LogicalResult ReduceLogSumExpOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void ReduceLogSumExpOp::compute(HostOperands operands, HostResults results) {
   foldInto(operands[0], getDims(), results[0], [](double sum, double x) { return sum + std::exp(x); });
   for (double &element : results[0].data)
     element = std::log(element);
-  return success();
 }
 /// log Σ e^(x - m) + m with m the largest, or 0 where that is infinite.
 Parts ReduceLogSumExpOp::decompose(OpBuilder &builder) {

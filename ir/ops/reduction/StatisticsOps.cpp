@@ -104,14 +104,13 @@ ShardingRule MomentsOp::getShardingRule() { return summingRule(*this, getInput()
 
 OpCost MomentsOp::getCost() { return {5.0 * tensorOf(getInput()).getNumElements(), operandAndResultBytes(*this)}; }
 
-LogicalResult MomentsOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void MomentsOp::compute(HostOperands operands, HostResults results) {
   double scale = getScale().convertToDouble();
   forEachSummand(operands[0], operands, results[0], [&](ArrayRef<int64_t> at) {
     double distance = operands[0].data[at[0]] - operands[2].data[at[2]], weight = scale * operands[1].data[at[1]];
     results[0].data[at[3]] += weight * distance;
     results[1].data[at[3]] += weight * distance * distance;
   });
-  return success();
 }
 
 //===- NormalizeOp -----------------------------------------------------------------------------------------------===//
@@ -134,17 +133,14 @@ Gradients NormalizeOp::buildGradients(OpBuilder &builder, ValueRange grads) {
                             sums.getSecond(), sums.getFirst()};
 }
 
-ShardingRule NormalizeOp::getShardingRule() { return broadcastRule(*this); }
-
 double NormalizeOp::evaluateScalar(ArrayRef<double> x) { return (x[0] - x[1]) * x[2] + x[3]; }
 
-LogicalResult NormalizeOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void NormalizeOp::compute(HostOperands operands, HostResults results) {
   auto out = results[0].data.begin();
   forEachSummand(operands[0], operands, operands[1], [&](ArrayRef<int64_t> at) {
     *out++ = evaluateScalar(
         {operands[0].data[at[0]], operands[1].data[at[1]], operands[2].data[at[2]], operands[3].data[at[3]]});
   });
-  return success();
 }
 
 //===- NormalizeSumsOp -------------------------------------------------------------------------------------------===//
@@ -173,13 +169,12 @@ OpCost NormalizeSumsOp::getCost() {
   return {4.0 * tensorOf(getInput()).getNumElements(), operandAndResultBytes(*this)};
 }
 
-LogicalResult NormalizeSumsOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void NormalizeSumsOp::compute(HostOperands operands, HostResults results) {
   forEachSummand(operands[1], operands, results[0], [&](ArrayRef<int64_t> at) {
     double grad = operands[0].data[at[0]];
     results[0].data[at[3]] += grad;
     results[1].data[at[3]] += grad * (operands[1].data[at[1]] - operands[2].data[at[2]]);
   });
-  return success();
 }
 
 //===- BatchNormOp -----------------------------------------------------------------------------------------------===//
@@ -267,7 +262,7 @@ FailureOr<SmallVector<Value>> BatchNormOp::buildTraining(OpBuilder &builder, Tra
   return SmallVector<Value>{result};
 }
 
-LogicalResult BatchNormOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void BatchNormOp::compute(HostOperands operands, HostResults results) {
   const HostTensor &input = operands[0];
   int64_t channels = input.shape[1], positions = 1;
   for (size_t dim = 2; dim < input.shape.size(); ++dim)
@@ -278,7 +273,6 @@ LogicalResult BatchNormOp::evaluate(HostOperands operands, HostResults results, 
     results[0].data[i] =
         (input.data[i] - operands[3].data[channel]) / deviation * operands[1].data[channel] + operands[2].data[channel];
   }
-  return success();
 }
 
 } // namespace dg::ir

@@ -16,7 +16,7 @@ def DG_MomentsOp : DG_Op<"moments", (ins DG_Tensor:$input, DG_Tensor:$weight, DG
   }];
 }
 def DG_NormalizeOp : DG_Op<"normalize", (ins DG_Tensor:$input, DG_Tensor:$mean, DG_Tensor:$scale, DG_Tensor:$bias), (outs DG_Tensor:$result),
-    [Gradient, Sharded, DefaultCost, DeclareOpInterfaceMethods<DG_ElementwiseOp>]> {
+    [Gradient, ShardedAsBroadcast, DefaultCost, DeclareOpInterfaceMethods<DG_ElementwiseOp>]> {
   let summary = "(x - mean) · scale + bias";
   let precision = AsWritten;
   let description = [{

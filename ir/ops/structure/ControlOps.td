@@ -7,7 +7,7 @@
 include "ir/dialect/OpBase.td"
 
 class DG_Control<string mnemonic, dag inputs, dag bodies, list<Trait> traits> : Op<DG_Dialect, mnemonic, !listconcat(traits, [
-    Pure, SingleBlock, NoTerminator, IsolatedFromAbove, OwnTypes, DeclareOpInterfaceMethods<DG_ReferenceOp>, Cost])> {
+    Pure, SingleBlock, NoTerminator, IsolatedFromAbove, OwnTypes, Evaluates, Cost])> {
   let arguments = !con(inputs, (ins OptionalAttr<DG_PlaceAttr>:$place));
   let results = (outs Variadic<DG_Tensor>:$outputs);
   let regions = bodies;

@@ -227,9 +227,8 @@ void ConstantOp::localize(TypeRange resultTypes) { setType(resultTypes[0]); }
 
 OpCost ConstantOp::getCost() { return {}; }
 
-LogicalResult ConstantOp::evaluate(HostOperands, HostResults results, const RunScalars &) {
+void ConstantOp::compute(HostOperands, HostResults results) {
   std::fill(results[0].data.begin(), results[0].data.end(), getValue().convertToDouble());
-  return success();
 }
 
 //===- FusedOp ---------------------------------------------------------------------------------------------------===//

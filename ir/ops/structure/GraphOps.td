@@ -84,7 +84,7 @@ def DG_UpdateOp : DG_OpBase<"update", (ins DG_Tensor:$value, StrAttr:$param), (o
 }
 
 def DG_ConstantOp : DG_OpBase<"constant", (ins F64Attr:$value, TypeAttr:$type), (outs DG_Tensor:$result),
-    [Pure, TypeFromAttribute, DeclareOpInterfaceMethods<DG_ReferenceOp>,
+    [Pure, TypeFromAttribute, Computes,
      Gradient, ShardedWithShapes, Cost]> {
   let summary = "A tensor with the same value everywhere";
   let hasVerifier = 1;
@@ -92,7 +92,7 @@ def DG_ConstantOp : DG_OpBase<"constant", (ins F64Attr:$value, TypeAttr:$type), 
 }
 
 def DG_FusedOp : Op<DG_Dialect, "fused", [Pure, SingleBlock, NoTerminator, IsolatedFromAbove, DefaultCost,
-    DeclareOpInterfaceMethods<DG_ReferenceOp>]> {
+    Evaluates]> {
   let summary = "Elementwise ops that one kernel computes";
   let description = [{
     Made by `--dg-fuse-elementwise` after the split phase. The region holds elementwise ops on the same shapes as outside; the

@@ -27,9 +27,8 @@ ShardingRule LiteralOp::getShardingRule() { return emptyShardingRule(*this); }
 
 OpCost LiteralOp::getCost() { return {}; }
 
-LogicalResult LiteralOp::evaluate(HostOperands, HostResults results, const RunScalars &) {
+void LiteralOp::compute(HostOperands, HostResults results) {
   results[0] = hostTensorOf(cast<DenseElementsAttr>(getValue()));
-  return success();
 }
 
 } // namespace dg::ir

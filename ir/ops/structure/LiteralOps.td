@@ -6,7 +6,7 @@
 include "ir/dialect/OpBase.td"
 
 def DG_LiteralOp : DG_OpBase<"literal", (ins ElementsAttr:$value), (outs DG_Tensor:$result),
-                             [Pure, OwnTypes, DeclareOpInterfaceMethods<DG_ReferenceOp>, Gradient, Sharded, Cost]> {
+                             [Pure, OwnTypes, Computes, Gradient, Sharded, Cost]> {
   let summary = "A tensor whose elements are written out";
   let hasVerifier = 1;
   let description = [{

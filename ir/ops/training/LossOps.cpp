@@ -53,12 +53,10 @@ static FailureOr<Type> inferPairLoss(const Rejection &reject, ValueRange operand
 }
 
 /// The mean of `loss(prediction, target)` over all elements.
-template <typename Loss>
-static LogicalResult evaluatePairLoss(ArrayRef<HostTensor> operands, HostTensor &result, Loss loss) {
+template <typename Loss> static void evaluatePairLoss(ArrayRef<HostTensor> operands, HostTensor &result, Loss loss) {
   size_t count = operands[0].data.size();
   for (size_t i = 0; i < count; ++i)
     result.data[0] += loss(operands[0].data[i], operands[1].data[i]) / double(count);
-  return success();
 }
 
 /// Losses of pairs infer alike.
@@ -88,8 +86,8 @@ SampleMeasure MseOp::buildPerSample(OpBuilder &builder) {
   return {buildSampleMean(builder, getLoc(), square, 1), {}};
 }
 
-LogicalResult MseOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
-  return evaluatePairLoss(operands, results[0], [](double x, double y) { return (x - y) * (x - y); });
+void MseOp::compute(HostOperands operands, HostResults results) {
+  evaluatePairLoss(operands, results[0], [](double x, double y) { return (x - y) * (x - y); });
 }
 
 SampleMeasure L1Op::buildPerSample(OpBuilder &builder) {
@@ -97,8 +95,8 @@ SampleMeasure L1Op::buildPerSample(OpBuilder &builder) {
   return {buildSampleMean(builder, getLoc(), (x - y).apply<AbsOp>(), 1), {}};
 }
 
-LogicalResult L1Op::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
-  return evaluatePairLoss(operands, results[0], [](double x, double y) { return std::abs(x - y); });
+void L1Op::compute(HostOperands operands, HostResults results) {
+  evaluatePairLoss(operands, results[0], [](double x, double y) { return std::abs(x - y); });
 }
 
 /// With c the distance d held within ±delta, c · (d - c/2) is d²/2 inside and delta · (|d| - delta/2) outside.
@@ -117,9 +115,9 @@ SampleMeasure HuberOp::buildPerSample(OpBuilder &builder) {
   return {buildHuber(builder, getLoc(), getPrediction(), getTarget(), getDelta().convertToDouble(), 1), {}};
 }
 
-LogicalResult HuberOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void HuberOp::compute(HostOperands operands, HostResults results) {
   double delta = getDelta().convertToDouble();
-  return evaluatePairLoss(operands, results[0], [&](double x, double y) { return huberOf(x - y, delta); });
+  evaluatePairLoss(operands, results[0], [&](double x, double y) { return huberOf(x - y, delta); });
 }
 
 SampleMeasure SmoothL1Op::buildPerSample(OpBuilder &builder) {
@@ -127,9 +125,9 @@ SampleMeasure SmoothL1Op::buildPerSample(OpBuilder &builder) {
   return {buildHuber(builder, getLoc(), getPrediction(), getTarget(), beta, 1 / beta), {}};
 }
 
-LogicalResult SmoothL1Op::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void SmoothL1Op::compute(HostOperands operands, HostResults results) {
   double beta = getBeta().convertToDouble();
-  return evaluatePairLoss(operands, results[0], [&](double x, double y) { return huberOf(x - y, beta) / beta; });
+  evaluatePairLoss(operands, results[0], [&](double x, double y) { return huberOf(x - y, beta) / beta; });
 }
 
 SampleMeasure BceWithLogitsOp::buildPerSample(OpBuilder &builder) {
@@ -137,10 +135,9 @@ SampleMeasure BceWithLogitsOp::buildPerSample(OpBuilder &builder) {
   return {buildSampleMean(builder, getLoc(), x.apply<SoftplusOp>() - x * y, 1), {}};
 }
 
-LogicalResult BceWithLogitsOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
-  return evaluatePairLoss(operands, results[0], [](double x, double y) {
-    return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))) - x * y;
-  });
+void BceWithLogitsOp::compute(HostOperands operands, HostResults results) {
+  evaluatePairLoss(operands, results[0],
+                   [](double x, double y) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))) - x * y; });
 }
 
 /// 0 · log 0 is 0: the smallest float keeps the logarithm finite.
@@ -152,9 +149,9 @@ SampleMeasure KlDivOp::buildPerSample(OpBuilder &builder) {
   return {buildSampleMean(builder, getLoc(), y * (logarithm - x), 1), {}};
 }
 
-LogicalResult KlDivOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
-  return evaluatePairLoss(operands, results[0],
-                          [](double x, double y) { return y * (std::log(std::max(y, smallestProbability)) - x); });
+void KlDivOp::compute(HostOperands operands, HostResults results) {
+  evaluatePairLoss(operands, results[0],
+                   [](double x, double y) { return y * (std::log(std::max(y, smallestProbability)) - x); });
 }
 
 //===- Losses of classes -----------------------------------------------------------------------------------------===//

@@ -20,6 +20,7 @@ class DG_ClassLoss<string mnemonic, dag extra = (ins)> : DG_Op<mnemonic, !con((i
   let precision = Loss;
 }
 def DG_NllOp : DG_ClassLoss<"nll"> {
+  let evaluation = Evaluates;
   let summary = "Mean of minus the log-probability of the target class";
   let description = [{
     Prediction […, c] are log-probabilities, target […] integers. A position whose target is `ignore_index` does not count; one of class k counts
@@ -28,6 +29,7 @@ def DG_NllOp : DG_ClassLoss<"nll"> {
   }];
 }
 def DG_CrossEntropyOp : DG_ClassLoss<"cross_entropy", (ins DefaultValuedAttr<F64Attr, "0.0">:$label_smoothing)> {
+  let evaluation = Evaluates;
   let summary = "nll of log_softmax";
   let description = [{
     Prediction […, c] are logits, target […] integers; weight and `ignore_index` are those of dg.nll. With `label_smoothing` s the target's class has

@@ -34,8 +34,7 @@ template <typename Op> static double rateOf(Op op, const RunScalars &scalars) {
     if (failed(type))                                                                                                  \
       return failure();                                                                                                \
     return SmallVector<Type>(numResults, *type);                                                                       \
-  }                                                                                                                    \
-  ShardingRule Op::getShardingRule() { return broadcastRule(*this); }
+  }
 DG_STEP(MomentumOp, 2)
 DG_STEP(AdamOp, 3)
 DG_STEP(AdagradOp, 2)
@@ -64,8 +63,6 @@ static double stepOf(Value guard, HostOperands operands, const RunScalars &scala
 FailureOr<Type> SgdOp::inferType(Adaptor op, const Rejection &reject) {
   return inferStep(reject, op.getOperands(), op.getGuard());
 }
-
-ShardingRule SgdOp::getShardingRule() { return broadcastRule(*this); }
 
 LogicalResult SgdOp::evaluate(HostOperands operands, HostResults results, const RunScalars &scalars) {
   if (isSkipped(getGuard(), operands, results, {0}))
@@ -202,8 +199,6 @@ FailureOr<Type> LambStepOp::inferType(Adaptor op, const Rejection &reject) {
   return type;
 }
 
-ShardingRule LambStepOp::getShardingRule() { return broadcastRule(*this); }
-
 LogicalResult LambStepOp::evaluate(HostOperands operands, HostResults results, const RunScalars &scalars) {
   if (isSkipped(getGuard(), operands, results, {0}))
     return success();
@@ -225,9 +220,7 @@ FailureOr<Type> ClipGradientOp::inferType(Adaptor op, const Rejection &reject) {
   return op.getGrad().getType();
 }
 
-ShardingRule ClipGradientOp::getShardingRule() { return broadcastRule(*this); }
-
-LogicalResult ClipGradientOp::evaluate(HostOperands operands, HostResults results, const RunScalars &) {
+void ClipGradientOp::compute(HostOperands operands, HostResults results) {
   double limit = getMaxValue().convertToDouble(), factor = 1;
   if (getSquare())
     factor = std::min(1.0, getMaxNorm().convertToDouble() / (std::sqrt(operands[1].data[0]) + 1e-6));
@@ -235,7 +228,6 @@ LogicalResult ClipGradientOp::evaluate(HostOperands operands, HostResults result
     double grad = operands[0].data[i] * factor;
     results[0].data[i] = limit > 0 ? std::clamp(grad, -limit, limit) : grad;
   }
-  return success();
 }
 
 } // namespace dg::ir
