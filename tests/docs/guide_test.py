@@ -61,6 +61,16 @@ def write_first_samples(folder):
             file.write(magic + struct.pack(f">{magic[3]}I", number, *sizes) + content)
 
 
+def python_with_torch():
+    """The folder of a python3 that has PyTorch and its exporters; empty where there is none (tools/install.sh bench)."""
+    venv = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/venv/bin")
+    for folder in (os.environ.get("DG_TORCH_BIN", ""), venv, ""):
+        python = os.path.join(folder, "python3")
+        if (not folder or os.path.exists(python)) and subprocess.run([python, "-c", "import torch, onnx, onnxscript"], capture_output=True).returncode == 0:
+            return folder or os.path.dirname(sys.executable)
+    return ""
+
+
 def check_page(path, examples, binaries):
     """What is wrong with a page, as text; nothing if it is true."""
     problems, assignments = [], ""
@@ -71,7 +81,11 @@ def check_page(path, examples, binaries):
         if DATASET in text:
             os.mkdir(os.path.join(folder, "dataset"))
             write_first_samples(os.path.join(folder, "dataset"))
-        environment = dict(os.environ, PATH=f"{binaries}:{os.environ['PATH']}", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        torch = python_with_torch() if "$ dg-from-torch" in text else binaries
+        if not torch:
+            print(f"skipped: {os.path.basename(path)} needs PyTorch: tools/install.sh bench")
+            return []
+        environment = dict(os.environ, PATH=f"{binaries}:{torch}:{os.environ['PATH']}", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
         for info, lines, prose in blocks(text):
             saved = re.findall(r"[Ss]ave (?:this|it) as\s+`([^`]+)`", prose)
             if saved:

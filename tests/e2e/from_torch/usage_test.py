@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Proves that dg-from-torch says what is wrong with its inputs, with the exit codes of the other commands.
+
+usage: usage_test.py DG_FROM_TORCH [VENV]
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+SOURCE = """import torch
+
+def good():
+    return torch.nn.Linear(2, 3), (torch.zeros(2, 2),)
+
+def alone():
+    return torch.nn.Linear(2, 3)
+
+def number():
+    return 7, (torch.zeros(2, 2),)
+
+def texts():
+    return torch.nn.Linear(2, 3), ("x",)
+
+class Sorted(torch.nn.Module):
+    def forward(self, x):
+        return x if float(x.sum()) > 0 else -x
+
+def branching():
+    return Sorted(), (torch.zeros(2, 2),)
+"""
+# arguments, exit code, what the message has
+CASES = [
+    (["--help"], 0, "--exporter"),
+    (["net.py:good"], 2, "-o"),
+    (["net.py", "-o", "a.onnx"], 2, "expected FILE.py:NAME"),
+    (["none.py:good", "-o", "a.onnx"], 65, "there is no such file"),
+    (["net.py:none", "-o", "a.onnx"], 65, "has no none"),
+    (["net.py:alone", "-o", "a.onnx"], 65, "gives Linear, expected a pair"),
+    (["net.py:number", "-o", "a.onnx"], 65, "gives int first, expected a torch.nn.Module"),
+    (["net.py:texts", "-o", "a.onnx"], 65, "is str, expected a tensor"),
+    (["net.py:branching", "-o", "a.onnx"], 1, "torch.onnx.export (dynamo) failed"),
+    (["net.py:good", "-o", "nowhere/a.onnx"], 2, "there is no folder"),
+    (["net.py:good", "-o", "a.pt", "--load", "empty"], 65, "holds no checkpoint"),
+    (["net.py:good", "-o", "a.pt", "--load", "noise.safetensors"], 65, "is no safetensors file"),
+    (["net.py:good", "-o", "a.pt", "--load", "other.safetensors"], 65, "has no tensor of the module"),
+    (["net.py:good", "-o", "a.pt", "--load", "shape.safetensors"], 65, "has 'bias' as F32 [2], but the module has it as torch.float32 [3]"),
+]
+
+
+def main(script, venv=""):
+    python = next((path for path in (os.path.join(venv, "bin/python"), sys.executable)
+                   if os.path.exists(path) and subprocess.run([path, "-c", "import torch, onnx, onnxscript"], capture_output=True).returncode == 0), None)
+    if not python:
+        print("skipped: there is no PyTorch; run tools/install.sh bench")
+        return 77
+    problems = []
+    with tempfile.TemporaryDirectory(prefix="dg-from-torch-") as folder:
+        def write(name, content):
+            with open(os.path.join(folder, name), "wb") as out:
+                out.write(content)
+
+        os.mkdir(os.path.join(folder, "empty"))
+        write("net.py", SOURCE.encode())
+        write("noise.safetensors", b"noise")
+        for name, tensor in (("other", b"w"), ("shape", b"bias")):
+            header = b'{"' + tensor + b'":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
+            write(name + ".safetensors", len(header).to_bytes(8, "little") + header + bytes(8))
+        for arguments, code, words in CASES:
+            run = subprocess.run([python, "-B", os.path.abspath(script), *arguments], cwd=folder, capture_output=True, text=True, timeout=100)
+            if run.returncode != code or words not in run.stdout + run.stderr or "Traceback" in run.stderr:
+                problems.append(f"{arguments}: found exit code {run.returncode} and {run.stdout}{run.stderr}, expected {code} and '{words}'")
+    print("\n".join(problems) or f"{len(CASES)} cases")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
