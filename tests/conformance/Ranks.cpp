@@ -4,8 +4,8 @@
 
 #include "runtime/launch/ranks/LocalLauncher.h"
 #include "runtime/transport/HostMemory.h"
-#include "runtime/transport/InProcessTransport.h"
 #include "runtime/transport/UcxTransport.h"
+#include "tests/unit/transport/InProcessTransport.h"
 
 #include <barrier>
 #include <chrono>

@@ -2,10 +2,10 @@
 // Proves that executors of several ranks, each in its own thread over the in-process transport, compute what one rank
 // would: collectives, pipelines whose buffers are fewer than the micro-batches, and the words of a missed deadline.
 #include "runtime/executor/RequestBound.h"
-#include "runtime/transport/InProcessTransport.h"
 #include "tests/unit/executor/Floats.h"
 #include "tests/unit/executor/TestDevice.h"
 #include "tests/unit/executor/TestPlan.h"
+#include "tests/unit/transport/InProcessTransport.h"
 
 #include <gtest/gtest.h>
 #include <thread>

@@ -2,7 +2,7 @@
 // Proves that rank 0 gets the loss of every step in order, however far the last stage and rank 0 run apart, and that a
 // lost peer ends in a message.
 #include "runtime/session/report/LossChannel.h"
-#include "runtime/transport/InProcessTransport.h"
+#include "tests/unit/transport/InProcessTransport.h"
 
 #include <gtest/gtest.h>
 

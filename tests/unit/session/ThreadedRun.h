@@ -5,8 +5,8 @@
 #include "runtime/device/host/HostDevice.h"
 #include "runtime/session/Inference.h"
 #include "runtime/session/Training.h"
-#include "runtime/transport/InProcessTransport.h"
 #include "tests/unit/session/ToyModel.h"
+#include "tests/unit/transport/InProcessTransport.h"
 
 #include <gtest/gtest.h>
 

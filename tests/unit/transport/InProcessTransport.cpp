@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matching of sends and receives between threads: one lock, one queue of open requests per pair of ranks.
-#include "runtime/transport/InProcessTransport.h"
+#include "tests/unit/transport/InProcessTransport.h"
 
 #include "runtime/transport/HostMemory.h"
 
