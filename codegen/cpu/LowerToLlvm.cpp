@@ -40,7 +40,7 @@
 
 using namespace mlir;
 
-static_assert(offsetof(dg_scalars, lr) == 0 && offsetof(dg_scalars, step) == 8 && offsetof(dg_scalars, seed) == 16,
+static_assert(offsetof(dg_scalars, step) == 0 && offsetof(dg_scalars, seed) == 8 && offsetof(dg_scalars, lr) == 16,
               "the entry point reads scalars by these offsets");
 
 namespace dg::codegen {

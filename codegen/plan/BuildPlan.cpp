@@ -20,7 +20,6 @@ namespace {
 using namespace ir;
 using plan::ChunkId;
 using plan::TaskId;
-using plan::TaskKind;
 using plan::ValueId;
 using plan::ValueKind;
 
@@ -126,9 +125,9 @@ private:
       return;
     for (auto name : names.getAsRange<StringAttr>())
       for (ValueId id : portNamed(program.outputs, name.str()).values)
-        if (plan::Value &value = result.values[id]; !value.shape.empty() && value.sharding[0].empty()) {
-          value.sharding[0] = "data";
-          value.globalShape[0] = value.shape[0] * options.mesh.sizeOf("data");
+        if (plan::Value &value = result.values[id]; !value.shape.empty() && !value.sharding[0]) {
+          value.sharding[0] = plan::Axis::data;
+          value.globalShape[0] = value.shape[0] * options.mesh.sizeOf(plan::Axis::data);
         }
   }
 
@@ -177,8 +176,7 @@ private:
       task.name = key.second + "/zero";
       task.op = "zero";
       task.stage = key.first;
-      task.kind = TaskKind::zero;
-      task.buffers = task.writes = {value};
+      task.work = plan::Zero{value};
       task.bytes = double(result.values[value].bytes);
       begin.tasks.push_back(TaskId(result.tasks.size()));
       result.tasks.push_back(std::move(task));
@@ -207,8 +205,8 @@ private:
     if (sharding && sharding.getDims().size() == value.shape.size())
       for (auto [dim, axis] : llvm::enumerate(sharding.getDims()))
         if (!axis.empty()) {
-          value.sharding[dim] = axis.str();
-          value.globalShape[dim] *= options.mesh.sizeOf(axis.str());
+          value.sharding[dim] = axisOf(axis);
+          value.globalShape[dim] *= options.mesh.sizeOf(*value.sharding[dim]);
         }
     value.bytes = uint64_t(type.getNumElements()) * uint64_t(plan::sizeOf(value.dtype));
     result.values.push_back(std::move(value));
@@ -226,7 +224,7 @@ private:
     if (preparedAxes.contains({stage, name}))
       return preparedValue(name, type);
     SmallVector<StringAttr> dims(type.getRank(), StringAttr::get(graph.getContext(), ""));
-    if (!dims.empty() && (options.batch > 0 || options.mesh.sizeOf("data") > 1))
+    if (!dims.empty() && (options.batch > 0 || options.mesh.sizeOf(plan::Axis::data) > 1))
       dims[0] = StringAttr::get(graph.getContext(), "data");
     ValueId id = addValue(uniqueName(name), ValueKind::input, type, ShardingAttr::get(graph.getContext(), dims, {}));
     ports[{stage, name}] = id;
@@ -369,13 +367,13 @@ private:
     return label.empty() ? op->getName().stripDialect().str() : (label + "/" + op->getName().stripDialect()).str();
   }
 
-  plan::Task makeTask(Operation *op, TaskKind kind) {
+  plan::Task makeTask(Operation *op, plan::Work work) {
     plan::Task task;
     task.name = nameOf(op);
     task.op = op->getName().getStringRef().str();
     task.source = sourceOf(op->getLoc());
     task.stage = stage;
-    task.kind = kind;
+    task.work = std::move(work);
     if (auto costed = dyn_cast<CostOp>(op)) {
       OpCost cost = costed.getCost();
       task.flops = cost.flops;
@@ -408,10 +406,7 @@ private:
     task.op = started.op;
     task.source = started.source;
     task.stage = stage;
-    task.kind = TaskKind::finish;
-    task.finishes = open->second;
-    task.reads = started.reads;
-    task.writes = started.writes;
+    task.work = plan::Finish{open->second};
     unfinished.erase(open);
     append(std::move(task));
   }
@@ -434,42 +429,41 @@ private:
     if (auto update = dyn_cast<UpdateOp>(op))
       return addUpdate(update), success();
     if (auto send = dyn_cast<SendOp>(op)) {
-      plan::Task task = makeTask(op, TaskKind::send);
-      task.buffers = task.reads = {read(send.getValue())};
-      task.channel = uint32_t(send.getChannel());
-      task.peerStage = uint32_t(send.getPeerStage());
-      task.bytes = double(result.values[task.buffers[0]].bytes);
+      ValueId value = read(send.getValue());
+      plan::Task task = makeTask(op, plan::Send{value, uint32_t(send.getPeerStage()), uint32_t(send.getChannel())});
+      task.bytes = double(result.values[value].bytes);
       append(std::move(task));
       return success();
     }
     if (auto receive = dyn_cast<ReceiveOp>(op)) {
-      plan::Task task = makeTask(op, TaskKind::receive);
-      task.buffers = task.writes = {ids[receive.getResult()] = freshResult(op, 0)};
-      task.channel = uint32_t(receive.getChannel());
-      task.peerStage = uint32_t(receive.getPeerStage());
-      task.bytes = double(result.values[task.buffers[0]].bytes);
-      start(std::move(task));
+      ValueId value = ids[receive.getResult()] = freshResult(op, 0);
+      plan::Task task =
+          makeTask(op, plan::Receive{value, uint32_t(receive.getPeerStage()), uint32_t(receive.getChannel())});
+      task.bytes = double(result.values[value].bytes);
+      start(std::move(task), value);
       return success();
     }
     if (auto reduce = dyn_cast<AllReduceOp>(op))
       return addAllReduce(reduce), success();
     if (auto gather = dyn_cast<AllGatherOp>(op))
-      return addMove(op, TaskKind::allGather, gather.getAxis(), gather.getDim()), success();
+      return addMove<plan::AllGather>(op, gather.getAxis(), gather.getDim()), success();
     if (auto scatter = dyn_cast<ReduceScatterOp>(op))
-      return addMove(op, TaskKind::reduceScatter, scatter.getAxis(), scatter.getDim()), success();
+      return addMove<plan::ReduceScatter>(op, scatter.getAxis(), scatter.getDim()), success();
     if (auto slice = dyn_cast<SliceShardOp>(op))
-      return addMove(op, TaskKind::slice, slice.getAxis(), slice.getDim()), success();
+      return addMove<plan::Slice>(op, slice.getAxis(), slice.getDim()), success();
     return addKernel(op);
   }
 
   /// Communication that will be finished before its result is read.
-  void start(plan::Task task) {
-    ValueId written = task.writes[0];
-    TaskId id = append(std::move(task));
-    unfinished[written] = id;
-    const plan::Task &added = result.tasks[id];
-    if (added.kind != TaskKind::receive)
-      result.collectives.push_back({id, added.op, added.axis, "rank-order", result.values[written].bytes});
+  void start(plan::Task task, ValueId written) { unfinished[written] = append(std::move(task)); }
+
+  /// After the split phase every axis is one of the mesh.
+  static plan::Axis axisOf(StringRef name) { return *plan::axisNamed(name); }
+
+  void addCopy(Operation *op, ValueId from, ValueId to) {
+    plan::Task copy = makeTask(op, plan::Copy{from, to});
+    copy.op = "copy";
+    append(std::move(copy));
   }
 
   void addAllReduce(AllReduceOp op) {
@@ -482,20 +476,12 @@ private:
                    (kind == ValueKind::activation || kind == ValueKind::gradient || kind == ValueKind::accumulator);
     if (!isOwned) {
       target = freshResult(op, 0);
-      plan::Task copy = makeTask(op, TaskKind::copy);
-      copy.op = "copy";
-      copy.buffers = {from, target};
-      copy.reads = {from};
-      copy.writes = {target};
-      append(std::move(copy));
+      addCopy(op, from, target);
     }
     ids[op.getResult()] = target;
-    plan::Task task = makeTask(op, TaskKind::allReduce);
-    task.buffers = task.reads = task.writes = {target};
-    task.axis = op.getAxis().str();
+    plan::Task task = makeTask(op, plan::AllReduce{target, axisOf(op.getAxis()), numCollectives++, {}});
     task.bytes = double(result.values[target].bytes);
-    task.channel = numCollectives++;
-    start(std::move(task));
+    start(std::move(task), target);
   }
 
   /// The buffer of `value`, copied where a reshape made it share another value's under another shape: blocks are cut,
@@ -507,35 +493,26 @@ private:
     bool isGradient = result.values[from].kind == ValueKind::gradient;
     ValueId own = addValue(uniqueName(nameOf(op) + " " + what.str()),
                            isGradient ? ValueKind::gradient : ValueKind::activation, type, {});
-    plan::Task copy = makeTask(op, TaskKind::copy);
-    copy.op = "copy";
-    copy.buffers = {from, own};
-    copy.reads = {from};
-    copy.writes = {own};
-    append(std::move(copy));
+    addCopy(op, from, own);
     return own;
   }
 
-  void addMove(Operation *op, TaskKind kind, StringRef axis, uint64_t dim) {
+  /// All-gather, reduce-scatter and slice.
+  template <typename Move> void addMove(Operation *op, StringRef axis, uint64_t dim) {
     ValueId from = underOwnShape(op, op->getOperand(0), read(op->getOperand(0)), "operand");
     // What becomes the parameter is gathered where it lies.
     auto update = op->hasOneUse() ? dyn_cast<UpdateOp>(*op->user_begin()) : UpdateOp();
-    bool isUpdate = kind == TaskKind::allGather && update;
+    bool isUpdate = std::is_same_v<Move, plan::AllGather> && update;
     ValueId to = ids[op->getResult(0)] =
         isUpdate ? parameters.at({stage, update.getParam().str()}) : freshResult(op, 0);
-    plan::Task task = makeTask(op, kind);
-    task.buffers = {from, to};
-    task.reads = {from};
-    task.writes = {to};
-    task.axis = axis.str();
-    task.dim = int64_t(dim);
+    plan::Task task = makeTask(op, Move{from, to, axisOf(axis), int64_t(dim)});
     task.bytes = double(std::max(result.values[from].bytes, result.values[to].bytes));
-    if (kind == TaskKind::slice) {
+    if constexpr (std::is_same_v<Move, plan::Slice>) {
       append(std::move(task));
-      return;
+    } else {
+      task.as<Move>()->order = numCollectives++;
+      start(std::move(task), to);
     }
-    task.channel = numCollectives++;
-    start(std::move(task));
   }
 
   LogicalResult addKernel(Operation *op) {
@@ -545,39 +522,32 @@ private:
     // Nothing to compute, but every value is written once.
     if (spec->tiles == 0) {
       for (auto [index, result] : llvm::enumerate(op->getResults())) {
-        plan::Task task = makeTask(op, TaskKind::zero);
-        task.buffers = task.writes = {ids[result] = freshResult(op, index)};
-        append(std::move(task));
+        ids[result] = freshResult(op, index);
+        append(makeTask(op, plan::Zero{ids[result]}));
       }
       return success();
     }
-    plan::Task task = makeTask(op, TaskKind::kernel);
-    task.kernel = spec->symbol;
-    task.tiles = spec->tiles;
+    plan::Kernel kernel{spec->symbol, {}};
     for (Value operand : op->getOperands())
-      task.buffers.push_back(read(operand));
-    task.reads = task.buffers;
+      kernel.buffers.push_back({read(operand), plan::Access::read});
     if (auto accumulate = dyn_cast<AccumulateOp>(op)) {
       ValueId sum = accumulatorValue(accumulate.getAccumulator(), tensorOf(accumulate.getValue()));
-      task.buffers.push_back(sum);
-      task.reads.push_back(sum);
-      task.writes.push_back(sum);
+      kernel.buffers.push_back({sum, plan::Access::readWrite});
     }
     for (auto [index, result] : llvm::enumerate(op->getResults())) {
       int aliased = spec->aliasedOperand.empty() ? -1 : spec->aliasedOperand[index];
-      ValueId id = aliased >= 0 ? task.buffers[aliased] : freshResult(op, index);
-      if (aliased < 0)
-        task.buffers.push_back(id);
-      task.writes.push_back(id);
-      ids[result] = id;
+      if (aliased >= 0)
+        kernel.buffers[aliased].access = plan::Access::readWrite;
+      else
+        kernel.buffers.push_back({freshResult(op, index), plan::Access::write});
+      ids[result] = aliased >= 0 ? kernel.buffers[aliased].value : kernel.buffers.back().value;
     }
     for (int64_t bytes : spec->scratchBytes) {
       auto type = RankedTensorType::get({(bytes + 3) / 4}, Float32Type::get(op->getContext()));
       ValueId id = addValue(uniqueName(nameOf(op) + " scratch"), ValueKind::scratch, type, {});
-      task.buffers.push_back(id);
-      task.writes.push_back(id);
+      kernel.buffers.push_back({id, plan::Access::write});
     }
-    append(std::move(task));
+    append(makeTask(op, std::move(kernel)));
     return success();
   }
 
@@ -587,11 +557,7 @@ private:
     ValueId parameter = parameters.at({stage, op.getParam().str()});
     if (value == parameter)
       return;
-    plan::Task task = makeTask(op, TaskKind::copy);
-    task.buffers = {value, parameter};
-    task.reads = {value};
-    task.writes = {parameter};
-    append(std::move(task));
+    append(makeTask(op, plan::Copy{value, parameter}));
   }
 
   void addResults(ReturnOp end) {

@@ -3,6 +3,7 @@
 
 #include "partitioner/memory/Arena.h"
 #include "runtime/plan/PlanFacts.h"
+#include "runtime/plan/TaskTraits.h"
 
 #include <algorithm>
 #include <map>
@@ -13,14 +14,6 @@ namespace dg::partitioner {
 namespace {
 
 uint64_t roundedUp(uint64_t bytes) { return (bytes + arenaAlignment - 1) / arenaAlignment * arenaAlignment; }
-
-/// Every value a task reads or writes.
-std::set<plan::ValueId> touchedBy(const plan::Task &task) {
-  std::set<plan::ValueId> touched(task.buffers.begin(), task.buffers.end());
-  touched.insert(task.reads.begin(), task.reads.end());
-  touched.insert(task.writes.begin(), task.writes.end());
-  return touched;
-}
 
 /// When a value of one program and stage is in use, on the clock of the stage's tasks in the order of its phases.
 struct Lifetime {
@@ -42,7 +35,8 @@ uint64_t packProgram(plan::Plan &plan, uint32_t programIndex, uint32_t stage, ui
   uint32_t clock = 0;
   for (plan::ChunkId chunk : order)
     for (plan::TaskId task : plan.chunks[chunk].tasks) {
-      for (plan::ValueId id : touchedBy(plan.tasks[task])) {
+      // What a communication touches is in use until its finish.
+      for (plan::ValueId id : plan::valuesOf(plan::startOf(plan, plan.tasks[task]))) {
         if (isPersistent(plan.values[id].kind))
           continue;
         Lifetime &lifetime = lifetimes[id];
@@ -148,14 +142,13 @@ void addDependencies(plan::Plan &plan, const plan::Chunk &chunk) {
       const plan::Value &place = plan.values[value];
       accesses.access(place.offset, place.offset + place.stride * place.slots, isWrite, id, deps);
     };
-    std::set<plan::ValueId> written(task.writes.begin(), task.writes.end());
-    for (plan::ValueId value : touchedBy(task))
-      if (!written.count(value))
-        touch(value, /*isWrite=*/false);
-    for (plan::ValueId value : written)
+    const plan::Task &start = plan::startOf(plan, task);
+    for (plan::ValueId value : plan::readsOf(start))
+      touch(value, /*isWrite=*/false);
+    for (plan::ValueId value : plan::writesOf(start))
       touch(value, /*isWrite=*/true);
-    if (task.kind == plan::TaskKind::finish)
-      deps.insert(task.finishes);
+    if (const plan::Finish *finish = task.as<plan::Finish>())
+      deps.insert(finish->task);
     task.deps.assign(deps.begin(), deps.end());
   }
 }
@@ -163,7 +156,7 @@ void addDependencies(plan::Plan &plan, const plan::Chunk &chunk) {
 } // namespace
 
 void planMemory(plan::Plan &plan) {
-  plan.memory.assign(plan.numStages(), {});
+  plan.memory.resize(plan.numStages());
   plan.predicted.peakBytes.clear();
   for (uint32_t stage = 0; stage < plan.numStages(); ++stage) {
     uint64_t persistent = 0;
@@ -176,7 +169,8 @@ void planMemory(plan::Plan &plan) {
     uint64_t arena = persistent;
     for (uint32_t program = 0; program < plan.programs.size(); ++program)
       arena = std::max(arena, packProgram(plan, program, stage, persistent));
-    plan.memory[stage] = {arena, persistent};
+    plan.memory[stage].arenaBytes = arena;
+    plan.memory[stage].persistentBytes = persistent;
     plan.predicted.peakBytes.push_back(arena);
   }
   for (const plan::Chunk &chunk : plan.chunks)

@@ -2,6 +2,8 @@
 // The closed forms. a: latency, b: time per byte, n: ranks, L = ceil(log2 n), S: bytes of the whole tensor.
 #include "partitioner/model/CostModel.h"
 
+#include "runtime/plan/TaskTraits.h"
+
 #include <algorithm>
 #include <bit>
 #include <cassert>
@@ -66,17 +68,15 @@ static double oneLevelUs(TaskKind kind, Algorithm algorithm, uint32_t numRanks, 
   const double n = numRanks, a = link.latencyUs, whole = bytes / link.bytesPerSecond * 1e6;
   const double rest = whole * (n - 1) / n; // all parts but one's own
   const double L = std::bit_width(numRanks - 1);
-  const bool isAllReduce = kind == TaskKind::allReduce, isBroadcast = kind == TaskKind::broadcast;
+  const bool isAllReduce = kind == TaskKind::allReduce;
   switch (algorithm) {
-  case Algorithm::direct: // the root of a broadcast sends n-1 times
-    return isBroadcast ? a + (n - 1) * whole : (a + rest) * (isAllReduce ? 2 : 1);
-  case Algorithm::ring: // a broadcast is pipelined along the ring
-    return isBroadcast ? (n - 1) * a + whole : ((n - 1) * a + rest) * (isAllReduce ? 2 : 1);
+  case Algorithm::direct:
+    return (a + rest) * (isAllReduce ? 2 : 1);
+  case Algorithm::ring:
+    return ((n - 1) * a + rest) * (isAllReduce ? 2 : 1);
   case Algorithm::recursiveDoubling:
-    return isAllReduce || isBroadcast ? L * (a + whole) : L * a + rest;
+    return isAllReduce ? L * (a + whole) : L * a + rest;
   case Algorithm::tree: // gather or reduce to a root, then scatter or broadcast from it
-    if (isBroadcast)
-      return L * (a + whole);
     return isAllReduce ? 2 * L * (a + whole) : L * (a + whole) + L * a + rest;
   case Algorithm::twoLevel:
     break;
@@ -92,9 +92,6 @@ double CostModel::collectiveUs(TaskKind kind, Algorithm algorithm, Group group, 
     return oneLevelUs(kind, algorithm, group.numRanks, bytes, group.numNodes > 1 ? inter : intra);
   // Inside a node every rank takes an equal part, and equal parts of all nodes are joined over as many links at once.
   const uint32_t perNode = (group.numRanks + group.numNodes - 1) / group.numNodes;
-  if (kind == TaskKind::broadcast)
-    return oneLevelUs(kind, Algorithm::tree, group.numNodes, bytes, inter) +
-           oneLevelUs(kind, Algorithm::tree, perNode, bytes, intra);
   double insideUs = oneLevelUs(kind, Algorithm::direct, perNode, bytes, intra);
   return insideUs + oneLevelUs(kind, Algorithm::ring, group.numNodes, bytes / perNode, inter);
 }

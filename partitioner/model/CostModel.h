@@ -41,8 +41,8 @@ public:
   double kernelUs(double flops, double bytes, plan::DType type, const std::string &op = "") const;
   /// One message: latency + bytes / bandwidth of the link between the two ranks.
   double transferUs(double bytes, int64_t fromRank, int64_t toRank) const;
-  /// `kind` is allReduce, allGather, reduceScatter or broadcast; `bytes` is the size of the whole tensor (the input of
-  /// allReduce, reduceScatter and broadcast, the output of allGather).
+  /// `kind` is allReduce, allGather or reduceScatter; `bytes` is the size of the whole tensor (the input of allReduce
+  /// and reduceScatter, the output of allGather).
   double collectiveUs(plan::TaskKind kind, Algorithm algorithm, Group group, double bytes) const;
   /// The fastest algorithm for this message; ties go to the earlier enumerator.
   Algorithm bestAlgorithm(plan::TaskKind kind, Group group, double bytes) const;

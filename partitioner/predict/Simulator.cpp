@@ -9,6 +9,7 @@
 
 #include "partitioner/predict/CoreQueue.h"
 #include "partitioner/predict/TaskDurations.h"
+#include "runtime/plan/TaskTraits.h"
 
 #include <algorithm>
 #include <functional>
@@ -27,7 +28,6 @@ using plan::Plan;
 using plan::Program;
 using plan::Task;
 using plan::TaskId;
-using plan::TaskKind;
 
 /// A chunk with what every instance of it needs; tasks are named by their position in the chunk.
 struct PreparedChunk {
@@ -133,9 +133,10 @@ private:
           chunk.dependents[found->second].push_back(i);
           ++chunk.numDeps[i];
         }
-      if (task.kind != TaskKind::finish)
+      const plan::Finish *finish = task.as<plan::Finish>();
+      if (!finish)
         continue;
-      if (auto found = positionOf.find(task.finishes); found != positionOf.end()) {
+      if (auto found = positionOf.find(finish->task); found != positionOf.end()) {
         chunk.finishers[found->second].push_back(i);
         ++chunk.numDeps[i];
       }
@@ -177,18 +178,18 @@ private:
   void issue(uint32_t s, uint32_t position) {
     Stage &stage = stages[s];
     const Task &task = plan.tasks[chunkAt(s, stage.action).tasks[position]];
-    if (task.kind == TaskKind::receive) {
-      std::pair<uint32_t, uint32_t> message{task.channel, actionOf(s).microbatch};
+    if (const plan::Receive *receive = task.as<plan::Receive>()) {
+      std::pair<uint32_t, uint32_t> message{receive->channel, actionOf(s).microbatch};
       if (stage.arrived.erase(message)) // nobody has waited
         release(s, chunkAt(s, stage.action).finishers[position]);
       else
         stage.expected[message] = position;
       completeTask(s, position);
-    } else if (task.kind == TaskKind::send || isCollective(task.kind)) {
+    } else if (isCommunication(task.kind())) {
       Queue &queue = durations.takesCores(task) ? stage.readyCoreTransfers : stage.readyTransfers;
       queue.push({stage.action, position});
       completeTask(s, position);
-    } else if (task.kind == TaskKind::finish) {
+    } else if (task.as<plan::Finish>()) {
       completeTask(s, position);
     } else {
       stage.readyKernels.push({stage.action, position});
@@ -297,9 +298,9 @@ private:
   /// A collective or a send has had its lane to its end.
   void endTransfer(uint32_t s, Work work) {
     const Task &task = plan.tasks[chunkAt(s, work.action).tasks[work.position]];
-    if (task.kind == TaskKind::send)
-      push(durations.linkBetweenStages(s, task.peerStage).latencyUs, EventKind::arrival, task.peerStage, 0, 0,
-           {task.channel, program.actions[s][work.action].microbatch});
+    if (const plan::Send *send = task.as<plan::Send>())
+      push(durations.linkBetweenStages(s, send->peerStage).latencyUs, EventKind::arrival, send->peerStage, 0, 0,
+           {send->channel, program.actions[s][work.action].microbatch});
     else
       completeTransfer(s, work.action, work.position);
   }
@@ -316,8 +317,7 @@ private:
       const Work work = stage.work;
       setActive(stage, stage.isComputing, false);
       note(event.stage, work, *stage.startUs, now);
-      const TaskKind kind = plan.tasks[chunkAt(event.stage, work.action).tasks[work.position]].kind;
-      if (kind == TaskKind::send || isCollective(kind))
+      if (isCommunication(plan.tasks[chunkAt(event.stage, work.action).tasks[work.position]].kind()))
         endTransfer(event.stage, work);
       else
         completeTask(event.stage, work.position);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/predict/TaskDurations.h"
 
+#include "runtime/plan/TaskTraits.h"
+
 #include <algorithm>
 #include <vector>
 
@@ -11,23 +13,23 @@ using plan::TaskId;
 using plan::TaskKind;
 
 Result<TaskDurations::Cost> TaskDurations::of(const Task &task, size_t depth) {
-  if (isCollective(task.kind))
+  if (isCollective(task.kind()))
     return Cost{0, collectiveUs(task)};
-  switch (task.kind) {
+  switch (task.kind()) {
   case TaskKind::send:
     return Cost{0, sendUs(task)};
   case TaskKind::receive:
   case TaskKind::finish:
     return Cost{};
   case TaskKind::loop:
-    return loopCost(task, depth);
+    return loopCost(task, *task.as<plan::Loop>(), depth);
   default:
     return Cost{costs.kernelUs(task.flops, bytesOf(task), typeOf(task), task.op), 0};
   }
 }
 
 double TaskDurations::sendUs(const Task &send) {
-  return bytesOfBuffer(send, 0) / linkBetweenStages(send.stage, send.peerStage).bytesPerSecond * 1e6;
+  return double(movedBytes(plan, send)) / linkBetweenStages(send.stage, peerStageOf(send)).bytesPerSecond * 1e6;
 }
 
 const Link &TaskDurations::linkBetweenStages(uint32_t from, uint32_t to) {
@@ -46,25 +48,26 @@ const Link &TaskDurations::linkBetweenStages(uint32_t from, uint32_t to) {
 bool TaskDurations::takesCores(const Task &task) {
   if (costs.cluster().coresPerNode == 0)
     return false;
-  if (task.kind == TaskKind::send)
-    return &linkBetweenStages(task.stage, task.peerStage) == &costs.cluster().intraNode;
-  return isCollective(task.kind) && groupOf(task).numNodes == 1;
+  if (const plan::Send *send = task.as<plan::Send>())
+    return &linkBetweenStages(task.stage, send->peerStage) == &costs.cluster().intraNode;
+  return isCollective(task.kind()) && groupOf(task).numNodes == 1;
 }
 
 double TaskDurations::collectiveUs(const Task &task) {
   Group group = groupOf(task);
-  double bytes = bytesOfBuffer(task, task.kind == TaskKind::allGather ? 1 : 0);
-  return costs.collectiveUs(task.kind, costs.bestAlgorithm(task.kind, group, bytes), group, bytes);
+  double bytes = double(movedBytes(plan, task));
+  return costs.collectiveUs(task.kind(), costs.bestAlgorithm(task.kind(), group, bytes), group, bytes);
 }
 
 /// The group of the stage that stands on the most nodes: the others wait for it.
 Group TaskDurations::groupOf(const Task &task) {
-  auto [found, isNew] = groups.try_emplace({task.stage, task.axis}, Group{});
+  const plan::Axis axis = *axisOf(task);
+  auto [found, isNew] = groups.try_emplace({task.stage, axis}, Group{});
   if (isNew) {
     const int64_t ranksPerStage = plan.mesh.numRanks() / plan.numStages();
     for (int64_t i = 0; i < ranksPerStage; ++i) {
       int64_t rank = task.stage * ranksPerStage + i;
-      std::vector<int64_t> ranks = plan.mesh.groupOf(rank, task.axis);
+      std::vector<int64_t> ranks = plan.mesh.groupOf(rank, axis);
       if (ranks.empty() || ranks.front() != rank)
         continue;
       if (Group group = costs.groupOf(ranks); group.numNodes >= found->second.numNodes)
@@ -74,45 +77,39 @@ Group TaskDurations::groupOf(const Task &task) {
   return found->second;
 }
 
-double TaskDurations::bytesOfBuffer(const Task &task, size_t index) const {
-  return index < task.buffers.size() ? double(plan.values[task.buffers[index]].bytes) : 0;
-}
-
 double TaskDurations::bytesOf(const Task &task) const {
-  if (task.bytes > 0 || task.kind == TaskKind::kernel)
+  if (task.bytes > 0 || task.as<plan::Kernel>())
     return task.bytes;
-  double bytes = 0; // zero writes one buffer; copy and slice read and write the smaller one
-  for (size_t i = 0; i < task.buffers.size(); ++i)
-    bytes = i == 0 ? bytesOfBuffer(task, i) : std::min(bytes, bytesOfBuffer(task, i));
-  return task.kind == TaskKind::zero ? bytes : 2 * bytes;
+  std::vector<plan::ValueId> values = valuesOf(task);
+  double bytes = double(plan.values[values.front()].bytes); // zero writes it; copy and slice read and write the smaller
+  return values.size() == 1 ? bytes : 2 * std::min(bytes, double(plan.values[values.back()].bytes));
 }
 
 /// Factors of 16 bits are multiplied as such, whatever the type of their sum.
 plan::DType TaskDurations::typeOf(const Task &task) const {
   plan::DType type = plan::DType::f32;
-  for (const std::vector<plan::ValueId> *values : {&task.reads, &task.writes})
-    for (plan::ValueId value : *values)
-      if (plan::DType own = plan.values[value].dtype; own == plan::DType::bf16 || own == plan::DType::f16)
-        type = own;
+  for (plan::ValueId value : valuesOf(task))
+    if (plan::DType own = plan.values[value].dtype; own == plan::DType::bf16 || own == plan::DType::f16)
+      type = own;
   return type;
 }
 
-Result<TaskDurations::Cost> TaskDurations::loopCost(const Task &task, size_t depth) {
+Result<TaskDurations::Cost> TaskDurations::loopCost(const Task &task, const plan::Loop &loop, size_t depth) {
   if (depth > plan.chunks.size())
     return Status::error(ErrorKind::badInput, "plan: loop '{}' of stage {} contains itself; compile the job again",
                          task.name, task.stage);
   Cost total;
-  for (TaskId id : plan.chunks[task.body].tasks) {
+  for (TaskId id : plan.chunks[loop.body].tasks) {
     const Task &inner = plan.tasks[id];
-    if (inner.kind == TaskKind::send || inner.kind == TaskKind::receive)
+    if (inner.as<plan::Send>() || inner.as<plan::Receive>())
       return Status::error(ErrorKind::badInput,
                            "plan: task '{}' sends or receives inside loop '{}'; only chunks may do that", inner.name,
                            task.name);
     Result<Cost> cost = of(inner, depth + 1);
     if (!cost)
       return cost.status();
-    total.computeUs += task.trips * cost->computeUs;
-    total.commUs += task.trips * cost->commUs;
+    total.computeUs += loop.trips * cost->computeUs;
+    total.commUs += loop.trips * cost->commUs;
   }
   return total;
 }

@@ -7,7 +7,6 @@
 #include "runtime/support/Status.h"
 
 #include <map>
-#include <string>
 #include <utility>
 
 namespace dg::partitioner {
@@ -36,15 +35,14 @@ private:
   Result<Cost> of(const plan::Task &task, size_t depth);
   double collectiveUs(const plan::Task &task);
   Group groupOf(const plan::Task &task);
-  double bytesOfBuffer(const plan::Task &task, size_t index) const;
   double bytesOf(const plan::Task &task) const;
   plan::DType typeOf(const plan::Task &task) const;
-  Result<Cost> loopCost(const plan::Task &task, size_t depth);
+  Result<Cost> loopCost(const plan::Task &task, const plan::Loop &loop, size_t depth);
 
   const plan::Plan &plan;
   const CostModel &costs;
   std::map<std::pair<uint32_t, uint32_t>, const Link *> links;
-  std::map<std::pair<uint32_t, std::string>, Group> groups;
+  std::map<std::pair<uint32_t, plan::Axis>, Group> groups;
 };
 
 } // namespace dg::partitioner

@@ -16,33 +16,33 @@ static size_t blockSizeOf(const std::vector<int64_t> &ranks, const Cluster &clus
   return size;
 }
 
-static std::string bracketingOf(const std::vector<int64_t> &ranks, double bytes, const CostModel &costs) {
+static plan::Bracketing bracketingOf(const std::vector<int64_t> &ranks, double bytes, const CostModel &costs) {
+  using Kind = plan::Bracketing::Kind;
   if (ranks.size() <= 2) // one addition: all bracketings are one
-    return "rank-order";
+    return {};
   switch (costs.bestAlgorithm(plan::TaskKind::allReduce, costs.groupOf(ranks), bytes)) {
   case Algorithm::direct:
-    return "rank-order";
+    return {};
   case Algorithm::recursiveDoubling:
   case Algorithm::tree: // adds the same pairs, and needs twice the steps
-    return "halving";
+    return {Kind::halving};
   case Algorithm::twoLevel:
     if (size_t block = blockSizeOf(ranks, costs.cluster()); block > 1)
-      return "two-level:" + std::to_string(block);
-    return "ring";
+      return {Kind::twoLevel, block};
+    return {Kind::ring};
   case Algorithm::ring:
-    return "ring";
+    return {Kind::ring};
   }
-  return "rank-order";
+  return {};
 }
 
 void chooseBracketings(plan::Plan &plan, const CostModel &costs) {
-  for (plan::Collective &collective : plan.collectives) {
-    const plan::Task &task = plan.tasks[collective.task];
-    if (task.kind != plan::TaskKind::allReduce)
-      continue;
-    int64_t first = plan.mesh.rankOf({task.axis == "pipe" ? 0 : int64_t(task.stage), 0, 0});
-    collective.algorithm = bracketingOf(plan.mesh.groupOf(first, task.axis), double(collective.bytes), costs);
-  }
+  for (plan::Task &task : plan.tasks)
+    if (plan::AllReduce *reduce = task.as<plan::AllReduce>()) {
+      int64_t first = plan.mesh.rankOf({reduce->axis == plan::Axis::pipe ? 0 : int64_t(task.stage), 0, 0});
+      double bytes = double(plan.values[reduce->value].bytes);
+      reduce->algorithm = bracketingOf(plan.mesh.groupOf(first, reduce->axis), bytes, costs);
+    }
 }
 
 } // namespace dg::partitioner

@@ -7,8 +7,7 @@
 
 namespace dg::partitioner {
 
-/// Writes the algorithm of every all-reduce in plan.collectives (names of runtime/plan/Bracketing.h), from its size and
-/// the nodes that its ranks stand on. The rest keeps "rank-order".
+/// Writes the algorithm of every all-reduce of the plan, from its size and the nodes that its ranks are on.
 void chooseBracketings(plan::Plan &plan, const CostModel &costs);
 
 } // namespace dg::partitioner

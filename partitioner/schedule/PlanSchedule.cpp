@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partitioner/schedule/PlanSchedule.h"
 
+#include "runtime/plan/TaskTraits.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -57,12 +59,11 @@ void assignSlots(plan::Plan &plan, const plan::Program &program, const std::vect
     std::map<std::set<plan::ChunkId>, uint32_t> slots;
     for (const auto &[role, id] : stages[stage])
       for (plan::TaskId task : plan.chunks[id].tasks) {
-        for (plan::ValueId value : plan.tasks[task].reads)
+        for (plan::ValueId value : plan::valuesOf(plan.tasks[task])) {
           chunks[value].insert(id);
-        for (plan::ValueId value : plan.tasks[task].writes)
-          chunks[value].insert(id);
-        if (plan.tasks[task].kind == plan::TaskKind::send || plan.tasks[task].kind == plan::TaskKind::receive)
-          sent.insert(plan.tasks[task].buffers[0]);
+          if (plan.tasks[task].as<plan::Send>() || plan.tasks[task].as<plan::Receive>())
+            sent.insert(value);
+        }
       }
     for (const auto &[id, where] : chunks) {
       plan::Value &value = plan.values[id];

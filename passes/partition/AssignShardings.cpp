@@ -140,18 +140,19 @@ private:
       followPlaced(operand);
     ShardingRule rule = op.getShardingRule();
     FactorAxes axes(rule.factorSizes.size());
-    for (const plan::MeshAxis &axis : mesh.axes) {
-      if (axis.name == "pipe" || axis.size == 1)
+    for (plan::Axis axis : {plan::Axis::data, plan::Axis::tensor}) {
+      const int64_t size = mesh.sizeOf(axis);
+      if (size == 1)
         continue;
       std::optional<int32_t> factor;
-      if (auto choice = chosen.find(op); choice != chosen.end() && axis.name == "tensor") {
-        if (choice->second >= 0 && canCut(rule, axes, choice->second, axis.size))
+      if (auto choice = chosen.find(op); choice != chosen.end() && axis == plan::Axis::tensor) {
+        if (choice->second >= 0 && canCut(rule, axes, choice->second, size))
           factor = choice->second;
       } else {
         factor = vote(op, rule, axes, axis);
       }
       if (factor)
-        axes[*factor] = axis.name;
+        axes[*factor] = nameOf(axis);
     }
 
     auto dimsOf = [&](ArrayRef<SmallVector<int32_t, 2>> dims) {
@@ -180,8 +181,7 @@ private:
 
   /// The factor along which most bytes of the operands are cut over the axis already. An update is cut as its parameter
   /// says, whatever the gradient, so that no parameter travels.
-  std::optional<int32_t> vote(ShardingRuleOp op, const ShardingRule &rule, const FactorAxes &axes,
-                              const plan::MeshAxis &axis) {
+  std::optional<int32_t> vote(ShardingRuleOp op, const ShardingRule &rule, const FactorAxes &axes, plan::Axis axis) {
     SmallVector<double> votes(rule.factorSizes.size(), 0);
     bool isUpdate = getPlace(op).getPhase() == Phase::update;
     for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands)) {
@@ -191,7 +191,7 @@ private:
       bool isUpdated = isUpdate && (wanted || operand.getDefiningOp<ParameterOp>());
       double weight = isUpdated ? std::numeric_limits<double>::infinity() : double(bytesOf(operand));
       for (auto [cut, factors] : llvm::zip_equal((wanted ? wanted : present).getDims(), dims))
-        if (cut == axis.name && !factors.empty() && canCut(rule, axes, factors.front(), axis.size))
+        if (cut == nameOf(axis) && !factors.empty() && canCut(rule, axes, factors.front(), mesh.sizeOf(axis)))
           votes[factors.front()] += weight;
     }
     auto best = std::max_element(votes.begin(), votes.end());

@@ -17,16 +17,16 @@ static std::optional<int64_t> find(DictionaryAttr dictionary, StringRef name) {
 plan::Mesh getMesh(ModuleOp module) {
   plan::Mesh mesh;
   auto written = module->getAttrOfType<DictionaryAttr>(meshName);
-  for (plan::MeshAxis &axis : mesh.axes)
-    axis.size = find(written, axis.name).value_or(1);
+  for (plan::Axis axis : plan::allAxes)
+    mesh.sizes[size_t(axis)] = find(written, nameOf(axis)).value_or(1);
   return mesh;
 }
 
 void setMesh(ModuleOp module, const plan::Mesh &mesh) {
   Builder builder(module.getContext());
   SmallVector<NamedAttribute> sizes;
-  for (const plan::MeshAxis &axis : mesh.axes)
-    sizes.push_back(builder.getNamedAttr(axis.name, builder.getI64IntegerAttr(axis.size)));
+  for (plan::Axis axis : plan::allAxes)
+    sizes.push_back(builder.getNamedAttr(nameOf(axis), builder.getI64IntegerAttr(mesh.sizeOf(axis))));
   module->setAttr(meshName, builder.getDictionaryAttr(sizes));
 }
 

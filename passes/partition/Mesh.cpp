@@ -7,9 +7,9 @@
 namespace dg::passes {
 
 Status checkMesh(const plan::Mesh &mesh) {
-  for (const plan::MeshAxis &axis : mesh.axes)
-    if (axis.size < 1 || axis.size > maxRanks)
-      return Status::error(ErrorKind::usage, "mesh has {}={}, expected a size from 1 to {}", axis.name, axis.size,
+  for (plan::Axis axis : plan::allAxes)
+    if (int64_t size = mesh.sizeOf(axis); size < 1 || size > maxRanks)
+      return Status::error(ErrorKind::usage, "mesh has {}={}, expected a size from 1 to {}", nameOf(axis), size,
                            maxRanks);
   if (int64_t ranks = mesh.numRanks(); ranks > maxRanks)
     return Status::error(ErrorKind::usage, "mesh has {} ranks, expected at most {}", ranks, maxRanks);
@@ -27,14 +27,13 @@ Result<plan::Mesh> parseMesh(llvm::StringRef text) {
     if (sizeText.getAsInteger(10, size) || size < 1 || size > maxRanks)
       return Status::error(ErrorKind::usage, "mesh '{}': found '{}', expected AXIS=SIZE with a size from 1 to {}",
                            text.str(), part.str(), maxRanks);
-    auto axis = std::find_if(mesh.axes.begin(), mesh.axes.end(),
-                             [&](const plan::MeshAxis &candidate) { return candidate.name == name; });
-    if (axis == mesh.axes.end())
+    std::optional<plan::Axis> axis = plan::axisNamed(name);
+    if (!axis)
       return Status::error(ErrorKind::usage, "mesh '{}': there is no axis '{}', expected data, tensor or pipe",
                            text.str(), name.str());
     if (!seen.insert(name).second)
       return Status::error(ErrorKind::usage, "mesh '{}': axis '{}' stands twice", text.str(), name.str());
-    axis->size = size;
+    mesh.sizes[size_t(*axis)] = size;
   }
   if (int64_t ranks = mesh.numRanks(); ranks > maxRanks)
     return Status::error(ErrorKind::usage, "mesh '{}': found {} ranks, expected at most {}", text.str(), ranks,

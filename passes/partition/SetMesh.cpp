@@ -17,7 +17,7 @@ struct SetMeshPass : impl::SetMeshBase<SetMeshPass> {
 
   void runOnOperation() override {
     plan::Mesh mesh;
-    mesh.axes = {{"pipe", pipe}, {"data", data}, {"tensor", tensor}};
+    mesh.sizes = {pipe, data, tensor};
     if (Status status = checkMesh(mesh); !status) {
       getOperation().emitError(status.message());
       return signalPassFailure();

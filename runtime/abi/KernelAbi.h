@@ -6,17 +6,16 @@
 
 #include <stdint.h>
 
-#define DG_ABI_VERSION 2u
+#define DG_ABI_VERSION 3u
 
 /* Every object exports `const uint32_t dg_abi_version`. */
 #define DG_ABI_VERSION_SYMBOL "dg_abi_version"
 
 /* What a step knows only when it runs. Codegen reads the fields by these offsets (see the asserts in codegen). */
 typedef struct dg_scalars {
-  float lr;         /* offset 0: learning rate of this step */
-  float loss_scale; /* offset 4 */
-  int64_t step;     /* offset 8: 1 in the first step (Adam's bias correction) */
-  uint64_t seed;    /* offset 16 */
+  int64_t step;  /* offset 0: 1 in the first step (Adam's bias correction) */
+  uint64_t seed; /* offset 8 */
+  float lr;      /* offset 16: learning rate of this step */
 } dg_scalars;
 
 /* A kernel computes one tile of its grid. `buffers` are the task's buffers in the plan's order (inputs, then outputs
@@ -25,8 +24,8 @@ typedef struct dg_scalars {
  * bytes. */
 typedef void (*dg_kernel)(void *const *buffers, const dg_scalars *scalars, uint32_t tile);
 
-/* An object exports `const uint32_t <kernel>_tiles`, the grid of the kernel, which depends on the target; the plan has
- * the grid of the job's first target. */
+/* An object exports `const uint32_t <kernel>_tiles`, the grid of the kernel. It depends on the target, so it is nowhere
+ * else: the plan has none. */
 #define DG_TILES_SUFFIX "_tiles"
 
 #define DG_BUFFER_ALIGNMENT 64u

@@ -4,6 +4,7 @@
 #include "runtime/checkpoint/ShardRuns.h"
 #include "runtime/package/ContentHash.h"
 #include "runtime/plan/NonFinite.h"
+#include "runtime/plan/TaskTraits.h"
 #include "runtime/support/FileWriting.h"
 
 #include <cerrno>
@@ -109,7 +110,7 @@ static Status openProbe(const std::string &directory, const std::string &probe) 
 static std::vector<bool> findFloatsWritten(const plan::Plan &plan, const CheckpointTensors &tensors) {
   std::set<std::string> written;
   for (const plan::Task &task : plan.tasks)
-    for (plan::ValueId id : task.writes)
+    for (plan::ValueId id : writesOf(task))
       written.insert(plan.values[id].name);
   std::vector<bool> found;
   for (plan::ValueId id : tensors.ids)

@@ -5,22 +5,14 @@
 
 namespace dg::checkpoint {
 
-static int64_t coordinateOn(const std::string &axis, plan::Coordinates at) {
-  return axis == "pipe" ? at.pipe : axis == "data" ? at.data : at.tensor;
-}
-
-static std::string axisOf(const plan::Value &value, size_t dim) {
-  return dim < value.sharding.size() ? value.sharding[dim] : std::string();
-}
-
 std::vector<ShardRun> shardRunsOf(const plan::Value &value, const plan::Mesh &mesh, plan::Coordinates at) {
   size_t rank = value.globalShape.size();
   std::vector<int64_t> start(rank, 0), extent(rank), localStride(rank, 1), globalStride(rank, 1);
   for (size_t dim = 0; dim < rank; ++dim) {
     int64_t global = value.globalShape[dim];
-    if (std::string axis = axisOf(value, dim); !axis.empty()) {
-      int64_t parts = std::max<int64_t>(mesh.sizeOf(axis), 1);
-      start[dim] = (global + parts - 1) / parts * coordinateOn(axis, at);
+    if (dim < value.sharding.size() && value.sharding[dim]) {
+      int64_t parts = mesh.sizeOf(*value.sharding[dim]);
+      start[dim] = (global + parts - 1) / parts * at[*value.sharding[dim]];
     }
     extent[dim] = std::clamp<int64_t>(global - start[dim], 0, value.shape[dim]);
     if (extent[dim] == 0)
@@ -60,10 +52,10 @@ std::vector<ShardRun> shardRunsOf(const plan::Value &value, const plan::Mesh &me
 bool writesShard(const plan::Value &value, plan::Coordinates at) {
   if (int64_t(value.stage) != at.pipe)
     return false;
-  auto isCutBy = [&](const char *axis) {
+  auto isCutBy = [&](plan::Axis axis) {
     return std::find(value.sharding.begin(), value.sharding.end(), axis) != value.sharding.end();
   };
-  return (at.data == 0 || isCutBy("data")) && (at.tensor == 0 || isCutBy("tensor"));
+  return (at.data == 0 || isCutBy(plan::Axis::data)) && (at.tensor == 0 || isCutBy(plan::Axis::tensor));
 }
 
 } // namespace dg::checkpoint

@@ -40,7 +40,7 @@ Result<Feeder> Feeder::create(const plan::Plan &plan, const plan::Program &progr
   bool isWhole = program.batch == 0;
   feeder.batch = isWhole ? 1 : program.batch;
   feeder.dataRank = at.data;
-  feeder.deal = {int64_t(program.microbatches), plan.mesh.sizeOf("data")};
+  feeder.deal = {int64_t(program.microbatches), plan.mesh.sizeOf(plan::Axis::data)};
   for (const plan::Port &port : program.inputs)
     for (plan::ValueId id : port.values) {
       const plan::Value &value = plan.values[id];

@@ -46,8 +46,7 @@ public:
   virtual Status registerStaging(std::span<std::byte>) { return Status::ok(); }
   /// Makes ready for steps; `context` outlives the device's last step.
   virtual Status setUp(const DeviceOptions &options, StepContext &context) = 0;
-  /// Resolves what a kernel node calls, and its tiles where they depend on the device. False when there is no kernel of
-  /// that name.
+  /// Resolves what a kernel node calls, and its tiles. False when there is no kernel of that name.
   virtual bool findKernel(const std::string &symbol, Node &node) = 0;
   /// Makes a segment ready to be run; fills segment.prepared if the device needs it.
   virtual Status prepare(Segment &segment) = 0;

@@ -64,7 +64,7 @@ bool LaunchedDevice::run(const Segment &segment, uint32_t index) {
       return false;
     }
     if (context->trace && (piece.section || node.kind == NodeKind::finish))
-      context->trace->record(0, {startNs, nowNs(), node.task, context->microbatch, node.tiles});
+      context->trace->record(0, {startNs, nowNs(), node.task, context->microbatch, node.tiles, node.tiles});
     context->companion.pollSome();
   }
   return !context->companion.hasFailed();

@@ -14,7 +14,8 @@ struct TraceEvent {
   uint64_t startNs = 0, endNs = 0; ///< of the steady clock
   plan::TaskId task = 0;
   uint32_t microbatch = 0;
-  uint32_t tiles = 0; ///< how many of the task's tiles this thread ran
+  uint32_t tiles = 0;     ///< how many of the task's tiles this thread ran
+  uint32_t taskTiles = 1; ///< how many the task has
 };
 
 /// One lane for each thread (0 is the calling one) and a last one for communications, from their start to the moment

@@ -5,6 +5,7 @@
 #include "runtime/executor/NumericsCheck.h"
 #include "runtime/executor/OperationBuilder.h"
 #include "runtime/executor/ProgramBuilder.h"
+#include "runtime/plan/TaskTraits.h"
 #include "runtime/support/SpinWait.h"
 #include "runtime/transport/HostMemory.h"
 
@@ -117,8 +118,8 @@ Status Executor::Implementation::reserveMemory() {
                          bytes, shared->bytes());
   std::vector<std::pair<uint64_t, uint64_t>> seenByOthers;
   for (const plan::Task &task : plan.tasks)
-    if (task.stage == stage && isCommunication(task.kind))
-      for (plan::ValueId id : task.buffers)
+    if (task.stage == stage && isCommunication(task.kind()))
+      for (plan::ValueId id : valuesOf(task))
         if (id < plan.values.size()) {
           const plan::Value &value = plan.values[id];
           uint64_t allSlots = value.slots > 1 ? (value.slots - 1) * value.stride : 0;
@@ -253,10 +254,11 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, plan:
   if (options.threads == 0)
     return Status::error(ErrorKind::usage, "a rank needs at least one thread, found 0; use --threads 1 or more");
   const plan::Mesh &mesh = plan.mesh;
-  if (at.pipe < 0 || at.pipe >= mesh.sizeOf("pipe") || at.data < 0 || at.data >= mesh.sizeOf("data") || at.tensor < 0 ||
-      at.tensor >= mesh.sizeOf("tensor"))
-    return Status::error(ErrorKind::usage, "there is no rank at pipe {}, data {}, tensor {}: the mesh is {} × {} × {}",
-                         at.pipe, at.data, at.tensor, mesh.sizeOf("pipe"), mesh.sizeOf("data"), mesh.sizeOf("tensor"));
+  for (plan::Axis axis : plan::allAxes)
+    if (at[axis] < 0 || at[axis] >= mesh.sizeOf(axis))
+      return Status::error(ErrorKind::usage,
+                           "there is no rank at pipe {}, data {}, tensor {}: the mesh is {} × {} × {}", at.pipe,
+                           at.data, at.tensor, mesh.sizes[0], mesh.sizes[1], mesh.sizes[2]);
   if (transport && (transport->rank() != mesh.rankOf(at) || transport->numRanks() != mesh.numRanks()))
     return Status::error(ErrorKind::usage, "the transport is rank {} of {}, the plan expects rank {} of {}",
                          transport->rank(), transport->numRanks(), mesh.rankOf(at), mesh.numRanks());

@@ -72,11 +72,9 @@ void forEachRun(const plan::Value &value, const plan::Mesh &mesh, plan::Coordina
   std::vector<int64_t> start(rank, 0), valid(rank), index(rank, 0);
   for (size_t d = 0; d < rank; ++d) {
     int64_t global = value.globalShape[d];
-    const std::string axis = d < value.sharding.size() ? value.sharding[d] : std::string();
-    if (!axis.empty()) {
-      int64_t parts = std::max<int64_t>(mesh.sizeOf(axis), 1);
-      int64_t block = (global + parts - 1) / parts;
-      start[d] = block * (axis == "pipe" ? at.pipe : axis == "data" ? at.data : at.tensor);
+    if (d < value.sharding.size() && value.sharding[d]) {
+      int64_t parts = mesh.sizeOf(*value.sharding[d]);
+      start[d] = (global + parts - 1) / parts * at[*value.sharding[d]];
     }
     valid[d] = std::clamp<int64_t>(global - start[d], 0, value.shape[d]);
     if (valid[d] == 0)

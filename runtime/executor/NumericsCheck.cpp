@@ -2,6 +2,7 @@
 #include "runtime/executor/NumericsCheck.h"
 
 #include "runtime/plan/NonFinite.h"
+#include "runtime/plan/TaskTraits.h"
 
 #include <algorithm>
 
@@ -25,14 +26,15 @@ bool NumericsCheck::isSound(const Segment &segment, uint32_t index, const StepCo
   if (last.kind == NodeKind::start)
     return true;
   const plan::Task &task = plan.tasks[last.task];
-  for (plan::ValueId written : task.writes) {
+  const std::vector<plan::ValueId> writes = writesOf(startOf(plan, task)), reads = readsOf(startOf(plan, task));
+  for (plan::ValueId written : writes) {
     const plan::Value &value = plan.values[written];
     std::string bad = findBad(value, index);
     if (bad.empty())
       continue;
     std::string origin = "what it read is finite";
-    for (plan::ValueId read : task.reads) {
-      bool isOverwritten = std::find(task.writes.begin(), task.writes.end(), read) != task.writes.end();
+    for (plan::ValueId read : reads) {
+      bool isOverwritten = std::find(writes.begin(), writes.end(), read) != writes.end();
       if (std::string before = isOverwritten ? "" : findBad(plan.values[read], index); !before.empty())
         origin = fmt::format("its input '{}' held {} already", plan.values[read].name, before);
     }

@@ -9,10 +9,8 @@
 
 namespace dg {
 
-bool isCommunication(plan::TaskKind kind);
-
 /// The ranks of a collective's axis, ordered by coordinate.
-Group groupOf(const ExecutorRank &context, const std::string &axis);
+Group groupOf(const ExecutorRank &context, plan::Axis axis);
 
 /// The operations of one communication task: one for each of `rows` buffers of a send, otherwise one. Fails when
 /// there is no transport, when the plan names no peer, or when shards do not make up the whole.

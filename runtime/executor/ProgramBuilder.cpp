@@ -5,6 +5,7 @@
 
 #include "runtime/executor/OperationBuilder.h"
 #include "runtime/executor/SendHazards.h"
+#include "runtime/plan/TaskTraits.h"
 
 #include <algorithm>
 #include <functional>
@@ -17,7 +18,6 @@ namespace dg {
 using plan::ChunkId;
 using plan::Task;
 using plan::TaskId;
-using plan::TaskKind;
 using plan::Value;
 
 namespace {
@@ -38,7 +38,7 @@ private:
     PreparedChunk &chunk;
     uint32_t runs;
     std::map<TaskId, Place> places = {};
-    std::map<std::string, Place> lastCollective = {};      ///< by axis
+    std::map<plan::Axis, Place> lastCollective = {};       ///< by axis
     std::vector<std::pair<uint32_t, uint32_t>> edges = {}; ///< of the open segment
     std::vector<std::vector<void *>> tables = {};          ///< of the open segment: each node's buffers, row by row
   };
@@ -53,7 +53,7 @@ private:
   void addEdge(ChunkState &state, const Place &from, uint32_t to) const;
   Place addCopyToTwin(ChunkState &state, TaskId id);
   Place addCopyFromTwin(ChunkState &state, TaskId id, TaskId communication);
-  void resolveKernel(Node &node, const Task &task);
+  void resolveKernel(Node &node, const plan::Kernel &kernel);
   Status resolveBlockCopy(Node &node, const Task &task) const;
   void resolveOperations(Node &node, const Task &task, TaskId communication) const;
   Status closeSegment(ChunkState &state);
@@ -92,8 +92,8 @@ Status ProgramBuilder::reach(ChunkId id, uint32_t runs) {
       return Status::error(ErrorKind::badInput, "chunk {} has task {} of {}; compile the job again", id, task,
                            plan.tasks.size());
     DG_RETURN_IF_ERROR(checkTask(plan.tasks[task]));
-    if (plan.tasks[task].kind == TaskKind::loop)
-      DG_RETURN_IF_ERROR(reach(plan.tasks[task].body, plan.tasks[task].trips));
+    if (const auto *loop = plan.tasks[task].as<plan::Loop>())
+      DG_RETURN_IF_ERROR(reach(loop->body, loop->trips));
   }
   visiting.erase(id);
   order.push_back(id);
@@ -101,97 +101,72 @@ Status ProgramBuilder::reach(ChunkId id, uint32_t runs) {
 }
 
 Status ProgramBuilder::checkTask(const Task &task) const {
-  for (plan::ValueId id : task.buffers)
+  for (plan::ValueId id : valuesOf(task))
     if (id >= plan.values.size() || plan.values[id].stage != uint32_t(context.at.pipe))
       return damaged(task, fmt::format("has buffer {}, which is not a value of stage {}", id, context.at.pipe));
-  size_t expected = 0;
-  switch (task.kind) {
-  case TaskKind::allReduce:
-  case TaskKind::broadcast:
-  case TaskKind::send:
-  case TaskKind::receive:
-  case TaskKind::zero:
-    expected = 1;
-    break;
-  case TaskKind::allGather:
-  case TaskKind::reduceScatter:
-  case TaskKind::copy:
-  case TaskKind::slice:
-    expected = 2;
-    break;
-  case TaskKind::kernel:
-    return task.tiles > 0 ? Status::ok() : damaged(task, "has no tiles");
-  case TaskKind::finish:
-  case TaskKind::loop:
-    return Status::ok();
-  }
-  if (task.buffers.size() != expected)
-    return damaged(task, fmt::format("has {} buffers, expected {}", task.buffers.size(), expected));
   return Status::ok();
 }
 
 Status ProgramBuilder::prepareOperations(ChunkId id) {
   std::set<TaskId> finished;
   for (TaskId task : plan.chunks[id].tasks)
-    if (plan.tasks[task].kind == TaskKind::finish)
-      finished.insert(plan.tasks[task].finishes);
+    if (const auto *finish = plan.tasks[task].as<plan::Finish>())
+      finished.insert(finish->task);
   for (TaskId taskId : plan.chunks[id].tasks) {
     const Task &task = plan.tasks[taskId];
-    if (!isCommunication(task.kind))
+    if (!isCommunication(task.kind()))
       continue;
-    bool isMessage = task.kind == TaskKind::send || task.kind == TaskKind::receive;
-    if (task.kind != TaskKind::send && !finished.contains(taskId))
+    if (needsFinish(task.kind()) && !finished.contains(taskId))
       return damaged(task, "has no finish task in its chunk");
-    if (!isMessage && plan.mesh.sizeOf(task.axis) == 0)
-      return damaged(task, fmt::format("is over axis '{}', which the mesh lacks", task.axis));
     // Alone on its axis, a rank has nobody to talk to: see resolveBlockCopy.
-    if (!isMessage && plan.mesh.sizeOf(task.axis) == 1)
+    if (isCollective(task.kind()) && plan.mesh.sizeOf(*axisOf(task)) == 1)
       continue;
-    uint32_t rows = periodOf(plan, task.buffers, runsOf[id]);
+    uint32_t rows = periodOf(plan, valuesOf(task), runsOf[id]);
     Result<std::vector<Operation *>> made = makeOperations(context, program, taskId, rows);
     if (!made)
       return made.status();
     operations[taskId] = *made;
     // A send of a twin reads nothing that tasks write.
-    if (task.kind == TaskKind::send && !context.staging)
-      hazards.addSend(task.buffers[0], *made);
+    if (const auto *send = task.as<plan::Send>(); send && !context.staging)
+      hazards.addSend(send->value, *made);
   }
   return Status::ok();
 }
 
-void ProgramBuilder::resolveKernel(Node &node, const Task &task) {
+void ProgramBuilder::resolveKernel(Node &node, const plan::Kernel &kernel) {
   node.kind = NodeKind::kernel;
-  node.tiles = task.tiles;
-  if (!context.device.findKernel(task.kernel, node))
-    missingKernels.insert(task.kernel);
+  if (!context.device.findKernel(kernel.symbol, node))
+    missingKernels.insert(kernel.symbol);
 }
 
 /// copy, zero, slice, and what a collective of one rank comes to: a copy, or nothing when it is in place.
 Status ProgramBuilder::resolveBlockCopy(Node &node, const Task &task) const {
   node.kind = NodeKind::blockCopy;
-  const Value &from = plan.values[task.buffers.front()], &to = plan.values[task.buffers.back()];
+  const std::vector<plan::ValueId> values = valuesOf(task);
+  const Value &from = plan.values[values.front()], &to = plan.values[values.back()];
   node.copy = {1, 0, 0, 0, to.bytes};
-  if (task.kind == TaskKind::zero)
+  if (task.as<plan::Zero>())
     return Status::ok();
-  if (task.kind == TaskKind::slice) {
-    if (plan.mesh.sizeOf(task.axis) == 0 || from.shape.size() != to.shape.size() || from.dtype != to.dtype ||
-        task.dim < 0 || size_t(task.dim) >= from.shape.size())
-      return damaged(task,
-                     fmt::format("cannot cut dimension {} of '{}' over axis '{}'", task.dim, from.name, task.axis));
+  if (const auto *slice = task.as<plan::Slice>()) {
+    if (from.shape.size() != to.shape.size() || from.dtype != to.dtype || slice->dim < 0 ||
+        size_t(slice->dim) >= from.shape.size())
+      return damaged(task, fmt::format("cannot cut dimension {} of '{}' over axis '{}'", slice->dim, from.name,
+                                       nameOf(slice->axis)));
+    const size_t dim = size_t(slice->dim);
     size_t outer = 1, inner = size_t(plan::sizeOf(from.dtype));
     for (size_t d = 0; d < to.shape.size(); ++d) {
-      if (d == size_t(task.dim))
+      if (d == dim)
         continue;
       if (from.shape[d] != to.shape[d])
         return damaged(task, fmt::format("cuts '{}' into '{}', whose dimension {} differs", from.name, to.name, d));
-      (d < size_t(task.dim) ? outer : inner) *= size_t(from.shape[d]);
+      (d < dim ? outer : inner) *= size_t(from.shape[d]);
     }
-    size_t block = size_t(to.shape[size_t(task.dim)]), whole = size_t(from.shape[size_t(task.dim)]);
-    size_t begin = std::min(groupOf(context, task.axis).self * block, whole);
+    size_t block = size_t(to.shape[dim]), whole = size_t(from.shape[dim]);
+    size_t begin = std::min(groupOf(context, slice->axis).self * block, whole);
     node.copy = {outer, std::min(block, whole - begin) * inner, begin * inner, whole * inner, block * inner};
     return Status::ok();
   }
-  if (task.buffers.size() == 1) {
+  if (values.size() == 1) {
     node.copy.rows = 0;
     return Status::ok();
   }
@@ -204,7 +179,7 @@ Status ProgramBuilder::resolveBlockCopy(Node &node, const Task &task) const {
 
 /// start (communication is the task itself) and finish.
 void ProgramBuilder::resolveOperations(Node &node, const Task &task, TaskId communication) const {
-  node.kind = task.kind == TaskKind::finish ? NodeKind::finish : NodeKind::start;
+  node.kind = task.as<plan::Finish>() ? NodeKind::finish : NodeKind::start;
   for (Operation *operation : operations.at(communication))
     node.operations.push_back({operation});
 }
@@ -248,8 +223,9 @@ ProgramBuilder::Place ProgramBuilder::addCopyToTwin(ChunkState &state, TaskId id
   copy.kind = NodeKind::blockCopy;
   copy.task = id;
   copy.numBuffers = 2;
-  copy.period = periodOf(plan, {task.buffers.front()}, state.runs);
-  const Value &input = plan.values[task.buffers.front()];
+  const plan::ValueId read = valuesOf(task).front();
+  copy.period = periodOf(plan, {read}, state.runs);
+  const Value &input = plan.values[read];
   copy.copy = {1, input.bytes, 0, 0, input.bytes};
   std::vector<void *> table;
   for (uint32_t run = 0; run < copy.period; ++run)
@@ -266,8 +242,9 @@ ProgramBuilder::Place ProgramBuilder::addCopyFromTwin(ChunkState &state, TaskId 
   copy.kind = NodeKind::blockCopy;
   copy.task = id;
   copy.numBuffers = 2;
-  copy.period = periodOf(plan, {task.buffers.back()}, state.runs);
-  const Value &output = plan.values[task.buffers.back()];
+  const plan::ValueId written = valuesOf(task).back();
+  copy.period = periodOf(plan, {written}, state.runs);
+  const Value &output = plan.values[written];
   copy.copy = {1, output.bytes, 0, 0, output.bytes};
   std::vector<void *> table;
   for (uint32_t run = 0; run < copy.period; ++run)
@@ -307,10 +284,10 @@ Status ProgramBuilder::addTask(ChunkState &state, TaskId id) {
     if (!state.places.contains(dependency))
       return damaged(task, fmt::format("depends on task {}, which is not before it in its chunk", dependency));
 
-  if (task.kind == TaskKind::loop) {
+  if (const auto *loop = task.as<plan::Loop>()) {
     DG_RETURN_IF_ERROR(closeSegment(state));
-    state.chunk.parts.emplace_back().body = prepared.at(task.body);
-    state.chunk.parts.back().trips = task.trips;
+    state.chunk.parts.emplace_back().body = prepared.at(loop->body);
+    state.chunk.parts.back().trips = loop->trips;
     state.places[id] = {state.chunk.parts.size() - 1, 0};
     state.chunk.parts.emplace_back();
     return Status::ok();
@@ -318,17 +295,19 @@ Status ProgramBuilder::addTask(ChunkState &state, TaskId id) {
 
   Node node;
   node.task = id;
-  node.numBuffers = uint32_t(task.buffers.size());
-  node.period = periodOf(plan, task.buffers, state.runs);
-  bool isStart = isCommunication(task.kind) && operations.contains(id);
-  std::vector<void *> table = tableOf(node, task.buffers);
-  if (task.kind == TaskKind::kernel) {
-    resolveKernel(node, task);
-  } else if (task.kind == TaskKind::finish) {
-    if (!state.places.contains(task.finishes) || !isCommunication(plan.tasks[task.finishes].kind))
+  const std::vector<plan::ValueId> values = valuesOf(task);
+  node.numBuffers = uint32_t(values.size());
+  node.period = periodOf(plan, values, state.runs);
+  const auto *finish = task.as<plan::Finish>();
+  bool isStart = isCommunication(task.kind()) && operations.contains(id);
+  std::vector<void *> table = tableOf(node, values);
+  if (const auto *kernel = task.as<plan::Kernel>()) {
+    resolveKernel(node, *kernel);
+  } else if (finish) {
+    if (!state.places.contains(finish->task) || !isCommunication(plan.tasks[finish->task].kind()))
       return damaged(task, "finishes no communication that is before it in its chunk");
-    if (operations.contains(task.finishes)) {
-      resolveOperations(node, task, task.finishes);
+    if (operations.contains(finish->task)) {
+      resolveOperations(node, task, finish->task);
     } else {
       node.kind = NodeKind::blockCopy;
       node.copy.rows = 0;
@@ -337,7 +316,7 @@ Status ProgramBuilder::addTask(ChunkState &state, TaskId id) {
     resolveOperations(node, task, id);
     if (context.staging) {
       node.numBuffers = 2;
-      node.period = task.kind == TaskKind::send ? uint32_t(node.operations.size()) : 1;
+      node.period = task.as<plan::Send>() ? uint32_t(node.operations.size()) : 1;
       table.clear();
       for (uint32_t run = 0; run < node.period; ++run)
         table.insert(table.end(), {context.staging->inputOf(id, run), context.staging->outputOf(id)});
@@ -361,7 +340,7 @@ Status ProgramBuilder::addTask(ChunkState &state, TaskId id) {
   }
 
   // What dependencies are to be complete before: the node, or the copy of what it reads.
-  bool isStaged = isStart && context.staging && task.kind != TaskKind::receive;
+  bool isStaged = isStart && context.staging && !task.as<plan::Receive>();
   Place twin = isStaged ? addCopyToTwin(state, id) : Place{};
   uint32_t index = addNode(state, std::move(node), task, std::move(table));
   Place place{state.chunk.parts.size() - 1, index};
@@ -372,18 +351,19 @@ Status ProgramBuilder::addTask(ChunkState &state, TaskId id) {
   for (TaskId dependency : task.deps)
     addEdge(state, state.places[dependency], isStaged ? twin.node : index);
   state.places[id] = place;
-  if (task.kind == TaskKind::finish) {
-    addEdge(state, state.places[task.finishes], index);
-    if (context.staging && operations.contains(task.finishes) && plan.tasks[task.finishes].kind != TaskKind::send) {
-      state.places[id] = addCopyFromTwin(state, id, task.finishes);
+  if (finish) {
+    addEdge(state, state.places[finish->task], index);
+    if (context.staging && operations.contains(finish->task) && !plan.tasks[finish->task].as<plan::Send>()) {
+      state.places[id] = addCopyFromTwin(state, id, finish->task);
       addEdge(state, place, state.places[id].node);
     }
   }
   // Every rank starts the collectives of an axis in the plan's order.
-  if (isStart && task.kind != TaskKind::send && task.kind != TaskKind::receive) {
-    if (auto last = state.lastCollective.find(task.axis); last != state.lastCollective.end())
+  if (isStart && isCollective(task.kind())) {
+    auto [last, isFirst] = state.lastCollective.try_emplace(*axisOf(task), place);
+    if (!isFirst)
       addEdge(state, last->second, index);
-    state.lastCollective[task.axis] = place;
+    last->second = place;
   }
   if (!context.isolatesTasks)
     return Status::ok();

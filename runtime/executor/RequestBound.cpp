@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/executor/RequestBound.h"
 
+#include "runtime/plan/TaskTraits.h"
+
 #include <algorithm>
 
 namespace dg {
@@ -10,14 +12,14 @@ static constexpr uint64_t mostRequests = uint64_t(1) << 18;
 /// An all-reduce has two segments under way, each with its parts and its sums to and from every other rank; other
 /// collectives have one message in each direction.
 static uint64_t requestsOf(const plan::Plan &plan, const plan::Task &task) {
-  if (task.kind == plan::TaskKind::receive)
+  if (task.as<plan::Receive>())
     return 1;
-  if (task.kind == plan::TaskKind::send) // each slot of its value may be on the way
-    return plan.values[task.buffers[0]].slots;
-  if (!plan::isCollective(task.kind))
+  if (const auto *send = task.as<plan::Send>()) // each slot of its value may be on the way
+    return plan.values[send->value].slots;
+  if (!plan::isCollective(task.kind()))
     return 0;
-  const uint64_t others = uint64_t(plan.mesh.sizeOf(task.axis) - 1);
-  return others * (task.kind == plan::TaskKind::allReduce ? 8 : 2);
+  const uint64_t others = uint64_t(plan.mesh.sizeOf(*axisOf(task)) - 1);
+  return others * (task.as<plan::AllReduce>() ? 8 : 2);
 }
 
 uint32_t requestsNeeded(const plan::Plan &plan, uint32_t stage) {

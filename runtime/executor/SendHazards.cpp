@@ -1,35 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/executor/SendHazards.h"
 
+#include "runtime/plan/TaskTraits.h"
+
 #include <algorithm>
 #include <numeric>
 
 namespace dg {
 
-using plan::TaskKind;
 using plan::ValueId;
-
-static bool contains(const std::vector<ValueId> &values, ValueId value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
-
-std::vector<ValueId> valuesWrittenBy(const plan::Task &task) {
-  switch (task.kind) {
-  case TaskKind::send:
-  case TaskKind::finish:
-  case TaskKind::loop:
-    return {};
-  case TaskKind::kernel: {
-    std::vector<ValueId> written = task.writes;
-    for (ValueId buffer : task.buffers)
-      if (!contains(task.reads, buffer) && !contains(written, buffer))
-        written.push_back(buffer);
-    return written;
-  }
-  default:
-    return {task.buffers.back()};
-  }
-}
 
 uint32_t periodOf(const plan::Plan &plan, const std::vector<ValueId> &values, uint32_t runs) {
   uint64_t period = 1;
@@ -50,7 +29,7 @@ void SendHazards::addSend(ValueId value, const std::vector<Operation *> &operati
 }
 
 std::vector<std::vector<Operation *>> SendHazards::before(const plan::Task &task, uint32_t runs) const {
-  std::vector<ValueId> written = valuesWrittenBy(task);
+  std::vector<ValueId> written = plan::writesOf(task);
   std::vector<std::vector<Operation *>> lists(periodOf(plan, written, runs));
   bool hasAny = false;
   for (uint32_t run = 0; run < lists.size(); ++run)

@@ -10,9 +10,6 @@
 
 namespace dg {
 
-/// What a task writes: its `writes`, and every buffer that it does not declare as read (scratch).
-std::vector<plan::ValueId> valuesWrittenBy(const plan::Task &task);
-
 /// Smallest number of runs after which the slots of these values repeat, at most `runs`.
 uint32_t periodOf(const plan::Plan &plan, const std::vector<plan::ValueId> &values, uint32_t runs);
 

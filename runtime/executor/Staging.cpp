@@ -2,6 +2,7 @@
 #include "runtime/executor/Staging.h"
 
 #include "runtime/executor/OperationBuilder.h"
+#include "runtime/plan/TaskTraits.h"
 #include "runtime/transport/HostMemory.h"
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 namespace dg {
 
 using plan::TaskId;
-using plan::TaskKind;
 using plan::Value;
 using plan::ValueId;
 
@@ -42,15 +42,16 @@ Staging::Staging(const plan::Plan &plan, uint32_t stage) {
     uint64_t &end = ends[chunk.program];
     for (TaskId id : chunk.tasks) {
       const plan::Task &task = plan.tasks[id];
-      if (!isCommunication(task.kind) || task.buffers.empty())
+      if (!isCommunication(task.kind()))
         continue;
-      const Value &input = plan.values[task.buffers.front()], &output = plan.values[task.buffers.back()];
+      const std::vector<ValueId> values = valuesOf(task);
+      const Value &input = plan.values[values.front()], &output = plan.values[values.back()];
       Twins twins;
-      twins.slots = task.kind == TaskKind::send ? std::max(input.slots, 1u) : 1;
+      twins.slots = task.as<plan::Send>() ? std::max(input.slots, 1u) : 1;
       twins.stride = aligned(input.bytes);
       twins.input = twins.output = end;
       end += twins.stride * twins.slots;
-      if (task.buffers.size() > 1) {
+      if (values.size() > 1) {
         twins.output = end;
         end += aligned(output.bytes);
       }

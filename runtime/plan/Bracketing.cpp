@@ -25,4 +25,18 @@ Result<Bracketing> Bracketing::parse(const std::string &name) {
                        name);
 }
 
+std::string Bracketing::name() const {
+  switch (kind) {
+  case Kind::rankOrder:
+    return "rank-order";
+  case Kind::twoLevel:
+    return fmt::format("two-level:{}", blockSize);
+  case Kind::ring:
+    return "ring";
+  case Kind::halving:
+    return "halving";
+  }
+  return "?";
+}
+
 } // namespace dg::plan

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the sum of an all-reduce is bracketed. The plan names it for each collective, so that the bits do not depend on
+// How the sum of an all-reduce is bracketed. The plan names it for each all-reduce, so that the bits do not depend on
 // who started the ranks, on which hosts they stand, or how the data travels.
 #pragma once
 
@@ -26,6 +26,9 @@ struct Bracketing {
 
   /// Reads a name of the list above; the message says what was found and expected.
   static Result<Bracketing> parse(const std::string &name);
+  /// The name that parse reads.
+  std::string name() const;
+  bool operator==(const Bracketing &) const = default;
 };
 
 } // namespace dg::plan

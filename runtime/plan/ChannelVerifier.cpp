@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Channels: a communication that only one side knows is found here, before anything waits for it.
 #include "runtime/plan/ChannelVerifier.h"
-#include "runtime/plan/PlanIndices.h"
+#include "runtime/plan/TaskTraits.h"
 
 #include <map>
 
@@ -19,21 +19,23 @@ std::vector<TaskId> communications(const Plan &plan, const PlanFacts &facts, con
   for (uint32_t stage = 0; stage < plan.numStages(); ++stage)
     for (ChunkId chunk : gatherUse(plan, facts, program, stage).chunks)
       for (TaskId task : plan.chunks[chunk].tasks)
-        if (needsFinish(plan.tasks[task].kind) || plan.tasks[task].kind == TaskKind::send)
+        if (isCommunication(plan.tasks[task].kind()))
           found.push_back(task);
   return found;
 }
 
 Status checkPair(const Plan &plan, const PlanFacts &facts, TaskId sendId, TaskId receiveId) {
-  const Task &send = plan.tasks[sendId], &receive = plan.tasks[receiveId];
+  const Send &send = *plan.tasks[sendId].as<Send>();
+  const Receive &receive = *plan.tasks[receiveId].as<Receive>();
+  const uint32_t sender = plan.tasks[sendId].stage, receiver = plan.tasks[receiveId].stage;
   auto wrong = [&](std::string_view what) {
     return Status::error(ErrorKind::badInput, "plan: channel {}: {} and {} do not match: {}", send.channel,
                          describe(plan, sendId), describe(plan, receiveId), what);
   };
-  if (send.stage == receive.stage || send.peerStage != receive.stage || receive.peerStage != send.stage)
-    return wrong(fmt::format("the send goes from stage {} to {}, the receive from stage {} to {}", send.stage,
-                             send.peerStage, receive.peerStage, receive.stage));
-  const Value &from = plan.values[send.buffers[0]], &to = plan.values[receive.buffers[0]];
+  if (sender == receiver || send.peerStage != receiver || receive.peerStage != sender)
+    return wrong(fmt::format("the send goes from stage {} to {}, the receive from stage {} to {}", sender,
+                             send.peerStage, receive.peerStage, receiver));
+  const Value &from = plan.values[send.value], &to = plan.values[receive.value];
   // Not by shape: a reshaped value is the same buffer, and the two sides may know it under different shapes.
   if (from.bytes != to.bytes || from.dtype != to.dtype)
     return wrong(fmt::format("the send has {} bytes of {}[{}], the receive {} bytes of {}[{}]", from.bytes,
@@ -50,14 +52,15 @@ Status checkPair(const Plan &plan, const PlanFacts &facts, TaskId sendId, TaskId
 Status matchSends(const Plan &plan, const PlanFacts &facts, const std::vector<TaskId> &tasks) {
   std::map<uint32_t, std::pair<TaskId, TaskId>> channels; // send, receive
   for (TaskId task : tasks) {
-    if (isCollective(plan.tasks[task].kind))
+    if (isCollective(plan.tasks[task].kind()))
       continue;
-    auto &[send, receive] = channels.try_emplace(plan.tasks[task].channel, noId, noId).first->second;
-    TaskId &side = plan.tasks[task].kind == TaskKind::send ? send : receive;
+    const uint32_t channel = channelOf(plan.tasks[task]);
+    const bool isSend = plan.tasks[task].as<Send>();
+    auto &[send, receive] = channels.try_emplace(channel, noId, noId).first->second;
+    TaskId &side = isSend ? send : receive;
     if (side != noId)
       return Status::error(ErrorKind::badInput, "plan: channel {}: {} and {} are both {}; a channel has one of each",
-                           plan.tasks[task].channel, describe(plan, side), describe(plan, task),
-                           plan.tasks[task].kind == TaskKind::send ? "sends" : "receives");
+                           channel, describe(plan, side), describe(plan, task), isSend ? "sends" : "receives");
     side = task;
   }
   for (const auto &[channel, pair] : channels) {
@@ -74,14 +77,14 @@ Status matchSends(const Plan &plan, const PlanFacts &facts, const std::vector<Ta
 Status matchPipeCollectives(const Plan &plan, const PlanFacts &facts, const std::vector<TaskId> &tasks) {
   std::map<uint32_t, std::vector<TaskId>> groups;
   for (TaskId task : tasks)
-    if (isCollective(plan.tasks[task].kind) && plan.tasks[task].axis == "pipe")
-      groups[plan.tasks[task].channel].push_back(task);
+    if (isCollective(plan.tasks[task].kind()) && axisOf(plan.tasks[task]) == Axis::pipe)
+      groups[channelOf(plan.tasks[task])].push_back(task);
   for (const auto &[channel, members] : groups) {
     const Task &first = plan.tasks[members.front()];
     for (size_t i = 0; i < members.size(); ++i) {
       const Task &task = plan.tasks[members[i]];
-      bool same = task.kind == first.kind && task.stage == i &&
-                  plan.values[task.buffers[0]].bytes == plan.values[first.buffers[0]].bytes &&
+      bool same = task.kind() == first.kind() && task.stage == i &&
+                  plan.values[valuesOf(task)[0]].bytes == plan.values[valuesOf(first)[0]].bytes &&
                   isPerMicrobatch(plan.chunks[facts.chunkOf[members[i]]].phase) ==
                       isPerMicrobatch(plan.chunks[facts.chunkOf[members.front()]].phase);
       if (!same)
@@ -96,16 +99,17 @@ Status matchPipeCollectives(const Plan &plan, const PlanFacts &facts, const std:
 }
 
 Status checkOrder(const Plan &plan, const PlanFacts &facts, const std::vector<TaskId> &tasks) {
-  std::map<std::pair<ChunkId, std::string>, TaskId> last;
+  std::map<std::pair<ChunkId, Axis>, TaskId> last;
   for (TaskId task : tasks) {
-    if (!isCollective(plan.tasks[task].kind))
+    if (!isCollective(plan.tasks[task].kind()))
       continue;
-    auto [at, isFirst] = last.try_emplace({facts.chunkOf[task], plan.tasks[task].axis}, task);
-    if (!isFirst && plan.tasks[task].channel <= plan.tasks[at->second].channel)
-      return Status::error(ErrorKind::badInput,
-                           "plan: {} has position {} in the order of axis {}, but {} before it in its chunk has {}",
-                           describe(plan, task), plan.tasks[task].channel, plan.tasks[task].axis,
-                           describe(plan, at->second), plan.tasks[at->second].channel);
+    const Axis axis = *axisOf(plan.tasks[task]);
+    const uint32_t order = channelOf(plan.tasks[task]);
+    auto [at, isFirst] = last.try_emplace({facts.chunkOf[task], axis}, task);
+    if (!isFirst && order <= channelOf(plan.tasks[at->second]))
+      return Status::error(
+          ErrorKind::badInput, "plan: {} has position {} in the order of axis {}, but {} before it in its chunk has {}",
+          describe(plan, task), order, nameOf(axis), describe(plan, at->second), channelOf(plan.tasks[at->second]));
     at->second = task;
   }
   return Status::ok();

@@ -18,8 +18,8 @@ ChunkOrder::ChunkOrder(const Plan &plan, const Chunk &chunk, const std::vector<u
     const Task &task = plan.tasks[chunk.tasks[position]];
     for (TaskId dependency : task.deps)
       inherit(position, dependency);
-    if (task.kind == TaskKind::finish)
-      inherit(position, task.finishes);
+    if (const Finish *finish = task.as<Finish>())
+      inherit(position, finish->task);
   }
 }
 

@@ -47,7 +47,7 @@ Status checkPlace(const Plan &plan, ValueId id) {
     return wrong(fmt::format("ends behind the arena of {} bytes", arena));
   if (isPersistent(value.kind))
     for (size_t i = 0; i < value.shape.size(); ++i) {
-      int64_t parts = value.sharding[i].empty() ? 1 : plan.mesh.sizeOf(value.sharding[i]);
+      int64_t parts = value.sharding[i] ? plan.mesh.sizeOf(*value.sharding[i]) : 1;
       int64_t expected = (value.globalShape[i] + parts - 1) / parts;
       if (value.shape[i] != expected)
         return wrong(fmt::format("dimension {} has {} elements, expected {} ({} over {})", i, value.shape[i], expected,
@@ -173,7 +173,7 @@ private:
 
   uint32_t completionOf(TaskId task) const {
     TaskId finish = facts.finishOf[task];
-    return facts.positionOf[plan.tasks[task].kind == TaskKind::send || finish == noId ? task : finish];
+    return facts.positionOf[plan.tasks[task].as<Send>() || finish == noId ? task : finish];
   }
 
   bool isOver(const Access &earlier) const {
@@ -248,7 +248,7 @@ private:
 
   Status sharedByOneTask(ValueId id, ValueId other) {
     // A loop's body reuses memory from one of its tasks to the next; the body is followed on its own.
-    if (plan.tasks[current.task].kind == TaskKind::loop)
+    if (plan.tasks[current.task].as<Loop>())
       return Status::ok();
     return Status::error(ErrorKind::badInput, "plan: ops[{}] ('{}') writes {} and touches {}, which share bytes",
                          current.task, plan.tasks[current.task].name, describe(plan, id), describe(plan, other));
@@ -295,8 +295,8 @@ Status followAlone(const Plan &plan, const PlanFacts &facts, ChunkId chunk) {
   ByteHistory history(plan, facts);
   DG_RETURN_IF_ERROR(history.run(plan.chunks[chunk]));
   for (TaskId task : plan.chunks[chunk].tasks)
-    if (plan.tasks[task].kind == TaskKind::loop)
-      DG_RETURN_IF_ERROR(followAlone(plan, facts, plan.tasks[task].body));
+    if (const Loop *loop = plan.tasks[task].as<Loop>())
+      DG_RETURN_IF_ERROR(followAlone(plan, facts, loop->body));
   return Status::ok();
 }
 
@@ -353,8 +353,8 @@ Status verifyLifetimes(const Plan &plan, const PlanFacts &facts, const Program &
         DG_RETURN_IF_ERROR(followAlone(plan, facts, chunk));
       else
         for (TaskId task : plan.chunks[chunk].tasks)
-          if (plan.tasks[task].kind == TaskKind::loop)
-            DG_RETURN_IF_ERROR(followAlone(plan, facts, plan.tasks[task].body));
+          if (const Loop *loop = plan.tasks[task].as<Loop>())
+            DG_RETURN_IF_ERROR(followAlone(plan, facts, loop->body));
     if (program.microbatches == 1)
       DG_RETURN_IF_ERROR(followStep(plan, facts, program, stage));
   }

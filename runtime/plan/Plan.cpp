@@ -3,8 +3,6 @@
 // product is bounded, so nothing here can overflow.
 #include "runtime/plan/Plan.h"
 
-#include <algorithm>
-
 namespace dg::plan {
 
 int64_t sizeOf(DType type) {
@@ -62,38 +60,55 @@ const char *nameOf(DType type) {
   return "?";
 }
 
-int64_t Mesh::sizeOf(const std::string &axis) const {
-  for (const MeshAxis &candidate : axes)
-    if (candidate.name == axis)
-      return candidate.size;
-  return 0;
+const char *nameOf(Axis axis) {
+  constexpr const char *names[] = {"pipe", "data", "tensor"};
+  return names[size_t(axis)];
+}
+
+std::optional<Axis> axisNamed(std::string_view name) {
+  for (Axis axis : allAxes)
+    if (name == nameOf(axis))
+      return axis;
+  return std::nullopt;
+}
+
+const char *nameOf(DeviceKind kind) { return kind == DeviceKind::cpu ? "cpu" : "cuda"; }
+
+const char *nameOf(MemorySpace space) {
+  constexpr const char *names[] = {"device", "host", "pinned"};
+  return names[size_t(space)];
+}
+
+const char *nameOf(Role role) { return role == Role::worker ? "worker" : "server"; }
+
+int64_t Mesh::sizeOf(std::string_view axis) const {
+  std::optional<Axis> known = axisNamed(axis);
+  return known ? sizeOf(*known) : 0;
 }
 
 int64_t Mesh::numRanks() const {
   int64_t ranks = 1;
-  for (const MeshAxis &axis : axes)
-    ranks *= axis.size;
+  for (int64_t size : sizes)
+    ranks *= size;
   return ranks;
 }
 
 Coordinates Mesh::coordinatesOf(int64_t rank) const {
-  // An axis that is not there has one place.
-  int64_t data = std::max<int64_t>(sizeOf("data"), 1), tensor = std::max<int64_t>(sizeOf("tensor"), 1);
+  int64_t data = sizeOf(Axis::data), tensor = sizeOf(Axis::tensor);
   return {rank / (data * tensor), rank / tensor % data, rank % tensor};
 }
 
 int64_t Mesh::rankOf(Coordinates at) const {
-  return (at.pipe * sizeOf("data") + at.data) * sizeOf("tensor") + at.tensor;
+  return (at.pipe * sizeOf(Axis::data) + at.data) * sizeOf(Axis::tensor) + at.tensor;
 }
 
-std::vector<int64_t> Mesh::groupOf(int64_t rank, const std::string &axis) const {
+std::vector<int64_t> Mesh::groupOf(int64_t rank, Axis axis) const {
   std::vector<int64_t> group;
   Coordinates at = coordinatesOf(rank);
-  int64_t &moving = axis == "pipe" ? at.pipe : axis == "data" ? at.data : at.tensor;
   int64_t size = sizeOf(axis);
   group.reserve(size);
   for (int64_t i = 0; i < size; ++i) {
-    moving = i;
+    at[axis] = i;
     group.push_back(rankOf(at));
   }
   return group;

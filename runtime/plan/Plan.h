@@ -5,21 +5,26 @@
 //
 //   Plan ── mesh (pipe × data × tensor, row-major: rank = (pipe·D + data)·T + tensor)
 //        ── values: every buffer of every stage, with its place in the stage's arena
-//        ── tasks ("ops" in JSON): kernel calls, collectives, sends, receives
+//        ── tasks ("ops" in JSON): what each op of a rank does, as a variant; TaskTraits.h says what each kind touches
 //        ── programs: train / eval / infer; each has chunks (begin, forward, backward, update of a stage) and, per
 //        stage,
 //           the order in which (chunk, micro-batch) actions run
 #pragma once
 
+#include "runtime/plan/Bracketing.h"
 #include "runtime/support/Status.h"
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 namespace dg::plan {
 
-inline constexpr int64_t planVersion = 1;
+inline constexpr int64_t planVersion = 2;
 
 using ValueId = uint32_t; ///< index into Plan::values
 using TaskId = uint32_t;  ///< index into Plan::tasks
@@ -35,26 +40,44 @@ inline bool isFloat(DType type) { return type <= DType::f16; }
 int64_t sizeOf(DType type);
 const char *nameOf(DType type);
 
-struct MeshAxis {
-  std::string name; ///< "pipe", "data" or "tensor"
-  int64_t size = 1;
-};
+/// The mesh axes, outermost first. Replicas, whose number is given at launch, will be an axis before pipe.
+enum class Axis : uint8_t { pipe, data, tensor };
+inline constexpr Axis allAxes[] = {Axis::pipe, Axis::data, Axis::tensor};
+const char *nameOf(Axis axis);
+/// Nothing if no axis has that name.
+std::optional<Axis> axisNamed(std::string_view name);
 
-/// Where a rank stands on the mesh.
+/// Where a rank is on the mesh.
 struct Coordinates {
   int64_t pipe = 0, data = 0, tensor = 0;
+  int64_t &operator[](Axis axis) { return axis == Axis::pipe ? pipe : axis == Axis::data ? data : tensor; }
+  int64_t operator[](Axis axis) const { return const_cast<Coordinates &>(*this)[axis]; }
 };
 
-/// Always the three axes pipe, data, tensor, in this order; the last moves fastest.
+/// Ranks are numbered with the last axis fastest.
 struct Mesh {
-  std::vector<MeshAxis> axes = {{"pipe", 1}, {"data", 1}, {"tensor", 1}};
-  int64_t sizeOf(const std::string &axis) const; ///< 0 if there is no such axis
+  std::array<int64_t, std::size(allAxes)> sizes = {1, 1, 1}; ///< by axis
+  int64_t sizeOf(Axis axis) const { return sizes[size_t(axis)]; }
+  /// For who has the axis by its name in the IR; 0 if there is no such axis.
+  int64_t sizeOf(std::string_view axis) const;
   int64_t numRanks() const;
   Coordinates coordinatesOf(int64_t rank) const;
   int64_t rankOf(Coordinates at) const;
   /// The ranks that differ from `rank` only on `axis`, ordered by their coordinate on it.
-  std::vector<int64_t> groupOf(int64_t rank, const std::string &axis) const;
+  std::vector<int64_t> groupOf(int64_t rank, Axis axis) const;
 };
+
+/// What runs the kernels of a stage.
+enum class DeviceKind : uint8_t { cpu, cuda };
+const char *nameOf(DeviceKind kind);
+
+/// Where the bytes of a value are. On a cpu stage all three are ordinary memory.
+enum class MemorySpace : uint8_t {
+  device, ///< of the stage's device: kernels and copies reach it
+  host,   ///< of the process: copies reach it, kernels do not
+  pinned, ///< of the process, and mapped by the device: both reach it
+};
+const char *nameOf(MemorySpace space);
 
 enum class ValueKind {
   parameter,   ///< trained; persistent; in checkpoints
@@ -64,7 +87,6 @@ enum class ValueKind {
   activation,  ///< made in a forward chunk
   gradient,    ///< made in a backward chunk
   accumulator, ///< lives for the whole step: summed over micro-batches, zeroed by the begin chunk
-  output,      ///< read by the runtime after the step (loss, accuracy, results)
   scratch,     ///< a kernel's own workspace
 };
 
@@ -83,9 +105,10 @@ struct Value {
   DType dtype = DType::f32;
   std::vector<int64_t> shape;       ///< of this rank's shard, for one micro-batch
   std::vector<int64_t> globalShape; ///< of the whole tensor (of one micro-batch, over all data ranks, for activations)
-  /// Per dimension the mesh axis that cuts it ("" = whole). Rank i on the axis holds block i of ceil(global/size)
+  /// Per dimension the mesh axis that cuts it, if any. Rank i on the axis holds block i of ceil(global/size)
   /// elements; the last blocks may be shorter or empty, the buffer is as large as the first.
-  std::vector<std::string> sharding;
+  std::vector<std::optional<Axis>> sharding;
+  MemorySpace space = MemorySpace::device;
   uint64_t offset = 0; ///< in the stage's arena
   uint64_t bytes = 0;  ///< of one slot
   uint32_t slots = 1;  ///< micro-batch m uses slot m % slots
@@ -93,26 +116,103 @@ struct Value {
   Init init;
 };
 
-enum class TaskKind {
-  kernel,        ///< calls `kernel` for each tile
-  allReduce,     ///< in place, sum; buffers = {value}
-  allGather,     ///< buffers = {input shard, output}; shards are concatenated along `dim`
-  reduceScatter, ///< buffers = {input, output shard} along `dim`
-  broadcast,     ///< in place, from coordinate `root` on the axis
-  send,          ///< buffers = {value}; to the rank with the same data and tensor coordinates in `peerStage`
-  receive,       ///< buffers = {value}
-  finish,        ///< waits for the communication task `finishes` of the same chunk instance
-  copy,          ///< buffers = {from, to}, same bytes
-  zero,          ///< fills buffers[0] with zeros
-  slice,         ///< buffers = {whole, shard}: this rank's block of `dim` along `axis`
-  loop,          ///< runs chunk `body` `trips` times; inside it a value's slot is trip % slots
+enum class Access : uint8_t { read, write, readWrite };
+inline bool isRead(Access access) { return access != Access::write; }
+inline bool isWrite(Access access) { return access != Access::read; }
+
+/// A value that a task touches.
+struct Operand {
+  ValueId value = noId;
+  Access access = Access::read;
+  bool operator==(const Operand &) const = default;
 };
 
-/// Whether all ranks of an axis take part in it.
-inline bool isCollective(TaskKind kind) {
-  return kind == TaskKind::allReduce || kind == TaskKind::allGather || kind == TaskKind::reduceScatter ||
-         kind == TaskKind::broadcast;
-}
+/// Calls the function `symbol` of the program's object for each tile. How many tiles there are depends on the target,
+/// so the object says it (DG_TILES_SUFFIX of the kernel ABI).
+struct Kernel {
+  std::string symbol;
+  std::vector<Operand> buffers; ///< in ABI order
+};
+
+/// Sums `value` over the ranks of `axis`, in place.
+struct AllReduce {
+  ValueId value = noId;
+  Axis axis = Axis::data;
+  uint32_t order = 0; ///< position among the collectives of the axis
+  Bracketing algorithm;
+};
+
+/// Concatenates the ranks' blocks `from` along `dim`.
+struct AllGather {
+  ValueId from = noId, to = noId;
+  Axis axis = Axis::data;
+  int64_t dim = 0;
+  uint32_t order = 0;
+};
+
+/// Sums `from` over the ranks and leaves each its block along `dim`.
+struct ReduceScatter {
+  ValueId from = noId, to = noId;
+  Axis axis = Axis::data;
+  int64_t dim = 0;
+  uint32_t order = 0;
+};
+
+/// To the rank with the same data and tensor coordinates in `peerStage`.
+struct Send {
+  ValueId value = noId;
+  uint32_t peerStage = 0;
+  uint32_t channel = 0; ///< equal on both sides, unique in the program
+};
+
+struct Receive {
+  ValueId value = noId;
+  uint32_t peerStage = 0;
+  uint32_t channel = 0;
+};
+
+/// Waits for the communication `task` of the same chunk instance.
+struct Finish {
+  TaskId task = noId;
+};
+
+/// Same bytes; between memory spaces too.
+struct Copy {
+  ValueId from = noId, to = noId;
+};
+
+struct Zero {
+  ValueId value = noId;
+};
+
+/// This rank's block of `from` along `dim`.
+struct Slice {
+  ValueId from = noId, to = noId;
+  Axis axis = Axis::data;
+  int64_t dim = 0;
+};
+
+/// Runs chunk `body` `trips` times; inside it a value's slot is trip % slots.
+struct Loop {
+  ChunkId body = noId;
+  uint32_t trips = 0;
+};
+
+using Work = std::variant<Kernel, AllReduce, AllGather, ReduceScatter, Send, Receive, Finish, Copy, Zero, Slice, Loop>;
+/// The alternatives of Work, in its order.
+enum class TaskKind : uint8_t {
+  kernel,
+  allReduce,
+  allGather,
+  reduceScatter,
+  send,
+  receive,
+  finish,
+  copy,
+  zero,
+  slice,
+  loop
+};
 
 /// One node of the static graph. Communication tasks start something; it is complete at their `finish` task. Sends need
 /// none: a send is complete before its slot is written again, which the executor sees to.
@@ -121,23 +221,15 @@ struct Task {
   std::string op;     ///< "dg.matmul"
   std::string source; ///< "mlp.mlir:4:8"
   uint32_t stage = 0;
-  TaskKind kind = TaskKind::kernel;
-  std::string kernel; ///< symbol in the program's object
-  uint32_t tiles = 1;
-  std::vector<ValueId> buffers; ///< what the kernel gets, in ABI order
-  std::vector<ValueId> reads, writes;
   /// Tasks of the same chunk that must be complete first: data and reused memory. Always earlier in the chunk's order.
   std::vector<TaskId> deps;
   double flops = 0, bytes = 0; ///< of one micro-batch on one rank
-  std::string axis;            ///< collectives and slice: mesh axis
-  int64_t dim = 0;
-  uint32_t root = 0;
-  uint32_t peerStage = 0;
-  uint32_t channel =
-      0; ///< send/receive: equal on both sides, unique in the program; collectives: position in the order
-  TaskId finishes = noId; ///< finish
-  ChunkId body = noId;    ///< loop
-  uint32_t trips = 0;
+  Work work;
+
+  TaskKind kind() const { return TaskKind(work.index()); }
+  /// Null if the task is of another kind.
+  template <typename T> T *as() { return std::get_if<T>(&work); }
+  template <typename T> const T *as() const { return std::get_if<T>(&work); }
 };
 
 enum class Phase { begin, forward, backward, update };
@@ -163,9 +255,14 @@ struct Port {
   int64_t indexBound = 0; ///< 0: any number will do; below 0: negative places count from the end
 };
 
+/// Who runs a program: the ranks of the mesh, or those that keep parameters for them.
+enum class Role : uint8_t { worker, server };
+const char *nameOf(Role role);
+
 /// One executable of a rank. Actions run in order; a chunk instance starts when the one before it is complete.
 struct Program {
   std::string name; ///< "train", "eval" or "infer"
+  Role role = Role::worker;
   /// Samples of one step over all data ranks and micro-batches, padding not counted; 0: the program has no batch, and
   /// takes and gives whole tensors.
   int64_t batch = 0;
@@ -178,8 +275,10 @@ struct Program {
   std::vector<std::vector<Action>> actions; ///< per stage
 };
 
+/// The device of a stage and how much of its memory a rank takes.
 struct StageMemory {
   uint64_t arenaBytes = 0, persistentBytes = 0;
+  DeviceKind device = DeviceKind::cpu;
 };
 
 struct Predicted {
@@ -199,13 +298,6 @@ struct Search {
   std::vector<Alternative> alternatives;
 };
 
-struct Collective {
-  TaskId task = 0;
-  std::string op, axis,
-      algorithm; ///< algorithm: how an all-reduce is bracketed, see Bracketing.h; others: "rank-order"
-  uint64_t bytes = 0;
-};
-
 struct Model {
   std::string name, source;
   uint64_t parameters = 0;
@@ -222,15 +314,14 @@ struct Plan {
   std::vector<Chunk> chunks;
   std::vector<Program> programs;
   std::vector<StageMemory> memory; ///< per stage
-  std::vector<Collective> collectives;
   Predicted predicted;
   Search search;
-  uint32_t numStages() const { return uint32_t(mesh.sizeOf("pipe")); }
+  uint32_t numStages() const { return uint32_t(mesh.sizeOf(Axis::pipe)); }
   const Program *findProgram(const std::string &name) const;
 };
 
-/// JSON text with the keys of DESIGN (version model mesh programs ops values stages schedule collectives memory
-/// predicted search): chunks stand under "stages", actions under "schedule", tasks under "ops".
+/// JSON text with the keys version model mesh programs ops values stages schedule memory predicted search: chunks are
+/// under "stages", actions under "schedule", tasks under "ops".
 std::string toJson(const Plan &plan);
 /// Reads what toJson wrote; every index and enumerator is checked, so a plan that reads is safe to walk.
 Result<Plan> fromJson(const std::string &text);

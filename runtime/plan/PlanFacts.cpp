@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gathers the facts, and checks the structure that they rest on.
 #include "runtime/plan/PlanFacts.h"
-#include "runtime/plan/PlanIndices.h"
+#include "runtime/plan/TaskTraits.h"
 
 #include <algorithm>
 #include <map>
@@ -49,10 +49,10 @@ Status checkDependencies(const Plan &plan, const PlanFacts &facts) {
         return wrongTask(plan, task,
                          fmt::format("depends on ops[{}] ('{}'), which is not earlier in the same chunk", dependency,
                                      plan.tasks[dependency].name));
-    if (plan.tasks[task].kind == TaskKind::finish && !isEarlier(plan.tasks[task].finishes, task))
-      return wrongTask(
-          plan, task,
-          fmt::format("finishes ops[{}], which is not earlier in the same chunk", plan.tasks[task].finishes));
+    const Finish *finish = plan.tasks[task].as<Finish>();
+    if (finish && !isEarlier(finish->task, task))
+      return wrongTask(plan, task,
+                       fmt::format("finishes ops[{}], which is not earlier in the same chunk", finish->task));
   }
   return Status::ok();
 }
@@ -60,15 +60,16 @@ Status checkDependencies(const Plan &plan, const PlanFacts &facts) {
 Status matchFinishes(const Plan &plan, PlanFacts &facts) {
   facts.finishOf.assign(plan.tasks.size(), noId);
   for (TaskId task = 0; task < plan.tasks.size(); ++task) {
-    if (plan.tasks[task].kind != TaskKind::finish)
+    const Finish *finishes = plan.tasks[task].as<Finish>();
+    if (!finishes)
       continue;
-    TaskId &finish = facts.finishOf[plan.tasks[task].finishes];
+    TaskId &finish = facts.finishOf[finishes->task];
     if (finish != noId)
       return wrongTask(plan, task, fmt::format("finishes what ops[{}] finishes already", finish));
     finish = task;
   }
   for (TaskId task = 0; task < plan.tasks.size(); ++task)
-    if (needsFinish(plan.tasks[task].kind) && facts.finishOf[task] == noId)
+    if (needsFinish(plan.tasks[task].kind()) && facts.finishOf[task] == noId)
       return wrongTask(plan, task, "starts a communication that no finish op of its chunk completes");
   return Status::ok();
 }
@@ -78,39 +79,9 @@ void sortUnique(std::vector<ValueId> &values) {
   values.erase(std::unique(values.begin(), values.end()), values.end());
 }
 
-/// Everything but loops. A kernel's buffer that is in neither list is its workspace: it is written.
+/// Everything but loops. A communication has its accesses from its start to its finish.
 TaskAccess accessOf(const Task &task) {
-  TaskAccess access{task.reads, task.writes, {}};
-  switch (task.kind) {
-  case TaskKind::kernel:
-    for (ValueId buffer : task.buffers)
-      if (std::find(task.reads.begin(), task.reads.end(), buffer) == task.reads.end())
-        access.writes.push_back(buffer);
-    break;
-  case TaskKind::allReduce:
-  case TaskKind::broadcast:
-    access.reads.push_back(task.buffers[0]);
-    access.writes.push_back(task.buffers[0]);
-    break;
-  case TaskKind::allGather:
-  case TaskKind::reduceScatter:
-  case TaskKind::copy:
-  case TaskKind::slice:
-    access.reads.push_back(task.buffers[0]);
-    access.writes.push_back(task.buffers[1]);
-    break;
-  case TaskKind::send:
-    access.reads.push_back(task.buffers[0]);
-    break;
-  case TaskKind::receive:
-  case TaskKind::zero:
-    access.writes.push_back(task.buffers[0]);
-    break;
-  case TaskKind::finish: // the communication itself has the accesses, from its start to its finish
-    return {};
-  case TaskKind::loop:
-    break;
-  }
+  TaskAccess access{readsOf(task), writesOf(task), {}};
   sortUnique(access.reads);
   sortUnique(access.writes);
   access.exposed = access.reads;
@@ -130,8 +101,8 @@ void keepLast(std::vector<ValueId> &values) {
 void addBody(const Plan &plan, PlanFacts &facts, TaskId loop) {
   TaskAccess &access = facts.access[loop];
   std::set<ValueId> written;
-  for (TaskId inner : plan.chunks[plan.tasks[loop].body].tasks) {
-    if (plan.tasks[inner].kind == TaskKind::loop)
+  for (TaskId inner : plan.chunks[plan.tasks[loop].as<Loop>()->body].tasks) {
+    if (plan.tasks[inner].as<Loop>())
       addBody(plan, facts, inner);
     const TaskAccess &part = facts.access[inner];
     for (ValueId value : part.exposed)
@@ -150,7 +121,7 @@ Status gatherAccesses(const Plan &plan, PlanFacts &facts) {
   for (const Task &task : plan.tasks)
     facts.access.push_back(accessOf(task));
   for (TaskId task = 0; task < plan.tasks.size(); ++task)
-    if (plan.tasks[task].kind == TaskKind::loop && !facts.isBody[facts.chunkOf[task]])
+    if (plan.tasks[task].as<Loop>() && !facts.isBody[facts.chunkOf[task]])
       addBody(plan, facts, task);
   for (TaskId task = 0; task < plan.tasks.size(); ++task)
     for (const auto *list : {&facts.access[task].reads, &facts.access[task].writes})
@@ -165,12 +136,12 @@ Status gatherAccesses(const Plan &plan, PlanFacts &facts) {
 
 /// Empty values are buffers of their own: they share no byte with anything.
 void groupBuffers(const Plan &plan, PlanFacts &facts) {
-  std::map<std::tuple<uint32_t, uint64_t, uint64_t, uint32_t, uint64_t, uint32_t>, uint32_t> known;
+  std::map<std::tuple<uint32_t, MemorySpace, uint64_t, uint64_t, uint32_t, uint64_t, uint32_t>, uint32_t> known;
   for (ValueId id = 0; id < plan.values.size(); ++id) {
     const Value &value = plan.values[id];
     // Nothing is computed in place of what the runtime feeds, and empty values share nothing.
     bool mayShare = value.bytes > 0 && value.kind != ValueKind::input;
-    std::tuple key(value.stage, value.offset, value.bytes, value.slots, value.slots > 1 ? value.stride : 0,
+    std::tuple key(value.stage, value.space, value.offset, value.bytes, value.slots, value.slots > 1 ? value.stride : 0,
                    mayShare ? noId : id);
     facts.bufferOf.push_back(known.emplace(key, uint32_t(known.size())).first->second);
   }
@@ -205,8 +176,8 @@ Result<PlanFacts> gatherFacts(const Plan &plan) {
   DG_RETURN_IF_ERROR(matchFinishes(plan, facts));
   facts.isBody.assign(plan.chunks.size(), false);
   for (const Task &task : plan.tasks)
-    if (task.kind == TaskKind::loop)
-      facts.isBody[task.body] = true;
+    if (const Loop *loop = task.as<Loop>())
+      facts.isBody[loop->body] = true;
   DG_RETURN_IF_ERROR(gatherAccesses(plan, facts));
   groupBuffers(plan, facts);
   return facts;

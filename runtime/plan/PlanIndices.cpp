@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Indices, list lengths and loop nesting. The bounds on mesh and slots keep later arithmetic inside 64 bits.
 #include "runtime/plan/PlanIndices.h"
+#include "runtime/plan/TaskTraits.h"
 
 #include <algorithm>
 
@@ -26,20 +27,13 @@ Status checkIds(const std::string &path, const char *list, const char *what, con
 }
 
 Status checkMesh(const Plan &plan) {
-  const char *names[] = {"pipe", "data", "tensor"};
-  if (plan.mesh.axes.size() != 3)
-    return Status::error(ErrorKind::badInput, "plan.json: mesh: {} axes, expected pipe, data and tensor",
-                         plan.mesh.axes.size());
   int64_t ranks = 1;
-  for (size_t i = 0; i < 3; ++i) {
-    const MeshAxis &axis = plan.mesh.axes[i];
-    if (axis.name != names[i])
-      return Status::error(ErrorKind::badInput, "plan.json: mesh: axis {} is '{}', expected '{}'", i, axis.name,
-                           names[i]);
-    if (axis.size < 1 || axis.size > maxRanks / ranks)
+  for (Axis axis : allAxes) {
+    int64_t size = plan.mesh.sizeOf(axis);
+    if (size < 1 || size > maxRanks / ranks)
       return Status::error(ErrorKind::badInput, "plan.json: mesh.{}: size {}, expected 1 or more and at most {} ranks",
-                           axis.name, axis.size, maxRanks);
-    ranks *= axis.size;
+                           nameOf(axis), size, maxRanks);
+    ranks *= size;
   }
   return Status::ok();
 }
@@ -70,74 +64,46 @@ Status checkValue(const std::string &path, const Value &value, const Plan &plan)
         ErrorKind::badInput,
         "plan.json: {} ('{}'): shape has {} dimensions, global_shape {} and sharding {}; they must agree", path,
         value.name, value.shape.size(), value.globalShape.size(), value.sharding.size());
-  for (size_t i = 0; i < value.sharding.size(); ++i)
-    if (!value.sharding[i].empty() && plan.mesh.sizeOf(value.sharding[i]) == 0)
-      return Status::error(ErrorKind::badInput, "plan.json: {}.sharding[{}]: the mesh has no axis '{}'", path, i,
-                           value.sharding[i]);
   if (value.slots < 1 || value.slots > maxMicrobatches)
     return Status::error(ErrorKind::badInput, "plan.json: {}.slots: {}, expected 1 to {}", path, value.slots,
                          maxMicrobatches);
   return Status::ok();
 }
 
-/// How many buffers the kind works on; -1 where the kernel decides.
-int expectedBuffers(TaskKind kind) {
-  switch (kind) {
-  case TaskKind::allReduce:
-  case TaskKind::broadcast:
-  case TaskKind::send:
-  case TaskKind::receive:
-  case TaskKind::zero:
-    return 1;
-  case TaskKind::allGather:
-  case TaskKind::reduceScatter:
-  case TaskKind::copy:
-  case TaskKind::slice:
-    return 2;
-  case TaskKind::kernel:
-  case TaskKind::finish:
-  case TaskKind::loop:
-    return -1;
-  }
-  return -1;
+Status checkOperands(const std::string &path, const Task &task, const Plan &plan) {
+  std::vector<ValueId> values = valuesOf(task);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i] >= plan.values.size()) {
+      std::string key = task.as<Kernel>() ? fmt::format("buffers[{}]", i) : traitsOf(task.kind()).operands[i].key;
+      return missing(path + "." + key, "value", values[i], plan.values.size());
+    }
+  if (traitsOf(task.kind()).isCut)
+    for (ValueId value : values)
+      if (dimOf(task) < 0 || dimOf(task) >= int64_t(plan.values[value].shape.size()))
+        return missing(path + ".dim", "dimension", uint64_t(dimOf(task)), plan.values[value].shape.size());
+  return Status::ok();
 }
 
 Status checkTask(const std::string &path, const Task &task, const Plan &plan) {
   DG_RETURN_IF_ERROR(checkStage(path + ".stage", task.stage, plan));
-  DG_RETURN_IF_ERROR(checkIds(path, "buffers", "value", task.buffers, plan.values.size()));
-  DG_RETURN_IF_ERROR(checkIds(path, "reads", "value", task.reads, plan.values.size()));
-  DG_RETURN_IF_ERROR(checkIds(path, "writes", "value", task.writes, plan.values.size()));
+  DG_RETURN_IF_ERROR(checkStage(path + ".peer_stage", peerStageOf(task), plan));
   DG_RETURN_IF_ERROR(checkIds(path, "deps", "op", task.deps, plan.tasks.size()));
-  int expected = expectedBuffers(task.kind);
-  if (expected >= 0 && task.buffers.size() != size_t(expected))
-    return Status::error(ErrorKind::badInput, "plan.json: {}.buffers ('{}'): {} buffers, expected {}", path, task.name,
-                         task.buffers.size(), expected);
-  if (task.kind == TaskKind::kernel && (task.kernel.empty() || task.tiles == 0))
-    return Status::error(ErrorKind::badInput, "plan.json: {} ('{}'): a kernel op needs a kernel name and a tile", path,
-                         task.name);
-  if (task.kind == TaskKind::send || task.kind == TaskKind::receive)
-    DG_RETURN_IF_ERROR(checkStage(path + ".peer_stage", task.peerStage, plan));
-  if (isCollective(task.kind) || task.kind == TaskKind::slice) {
-    int64_t size = plan.mesh.sizeOf(task.axis);
-    if (size == 0)
-      return Status::error(ErrorKind::badInput, "plan.json: {}.axis ('{}'): the mesh has no axis '{}'", path, task.name,
-                           task.axis);
-    if (task.kind == TaskKind::broadcast && task.root >= size)
-      return missing(path + ".root", "coordinate", task.root, size);
-  }
-  if (task.kind == TaskKind::allGather || task.kind == TaskKind::reduceScatter || task.kind == TaskKind::slice)
-    for (ValueId buffer : task.buffers)
-      if (task.dim < 0 || task.dim >= int64_t(plan.values[buffer].shape.size()))
-        return missing(path + ".dim", "dimension", uint64_t(task.dim), plan.values[buffer].shape.size());
-  if (task.kind == TaskKind::finish) {
-    if (task.finishes >= plan.tasks.size())
-      return missing(path + ".finishes", "op", task.finishes, plan.tasks.size());
-    if (!needsFinish(plan.tasks[task.finishes].kind) && plan.tasks[task.finishes].kind != TaskKind::send)
+  DG_RETURN_IF_ERROR(checkOperands(path, task, plan));
+  if (const Kernel *kernel = task.as<Kernel>(); kernel && kernel->symbol.empty())
+    return Status::error(ErrorKind::badInput, "plan.json: {} ('{}'): a kernel op needs a kernel name", path, task.name);
+  if (const AllReduce *reduce = task.as<AllReduce>())
+    if (Result<Bracketing> known = Bracketing::parse(reduce->algorithm.name()); !known)
+      return Status::error(ErrorKind::badInput, "plan.json: {}.algorithm ('{}'): {}", path, task.name,
+                           known.status().message());
+  if (const Finish *finish = task.as<Finish>()) {
+    if (finish->task >= plan.tasks.size())
+      return missing(path + ".finishes", "op", finish->task, plan.tasks.size());
+    if (!isCommunication(plan.tasks[finish->task].kind()))
       return Status::error(ErrorKind::badInput, "plan.json: {}.finishes: op {} ('{}') is not a communication", path,
-                           task.finishes, plan.tasks[task.finishes].name);
+                           finish->task, plan.tasks[finish->task].name);
   }
-  if (task.kind == TaskKind::loop && task.body >= plan.chunks.size())
-    return missing(path + ".body", "chunk", task.body, plan.chunks.size());
+  if (const Loop *loop = task.as<Loop>(); loop && loop->body >= plan.chunks.size())
+    return missing(path + ".body", "chunk", loop->body, plan.chunks.size());
   return Status::ok();
 }
 
@@ -146,13 +112,13 @@ Status checkLoops(const Plan &plan) {
   std::vector<ChunkId> outer(plan.chunks.size(), noId);
   for (ChunkId chunk = 0; chunk < plan.chunks.size(); ++chunk)
     for (TaskId id : plan.chunks[chunk].tasks) {
-      const Task &task = plan.tasks[id];
-      if (task.kind != TaskKind::loop)
+      const Loop *loop = plan.tasks[id].as<Loop>();
+      if (!loop)
         continue;
-      if (outer[task.body] != noId)
+      if (outer[loop->body] != noId)
         return Status::error(ErrorKind::badInput, "plan.json: stages[{}]: the body of two loops, the second is ops[{}]",
-                             task.body, id);
-      outer[task.body] = chunk;
+                             loop->body, id);
+      outer[loop->body] = chunk;
     }
   for (ChunkId chunk = 0; chunk < plan.chunks.size(); ++chunk) {
     size_t depth = 0;
@@ -212,8 +178,6 @@ Status checkProgram(size_t index, const Plan &plan) {
 
 } // namespace
 
-bool needsFinish(TaskKind kind) { return isCollective(kind) || kind == TaskKind::receive; }
-
 Status checkIndices(const Plan &plan) {
   DG_RETURN_IF_ERROR(checkMesh(plan));
   if (plan.values.size() >= noId || plan.tasks.size() >= noId || plan.chunks.size() >= noId)
@@ -238,9 +202,6 @@ Status checkIndices(const Plan &plan) {
   if (!plan.predicted.peakBytes.empty() && plan.predicted.peakBytes.size() != plan.numStages())
     return Status::error(ErrorKind::badInput, "plan.json: predicted.peak_bytes: {} stages, the mesh has {}",
                          plan.predicted.peakBytes.size(), plan.numStages());
-  for (size_t i = 0; i < plan.collectives.size(); ++i)
-    if (plan.collectives[i].task >= plan.tasks.size())
-      return missing(fmt::format("collectives[{}].task", i), "op", plan.collectives[i].task, plan.tasks.size());
   return Status::ok();
 }
 

@@ -10,7 +10,4 @@ namespace dg::plan {
 /// Fails with badInput and the JSON path of the first wrong index ("plan.json: ops[12].buffers[1]: …").
 Status checkIndices(const Plan &plan);
 
-/// Whether the task starts something that a `finish` task must complete.
-bool needsFinish(TaskKind kind);
-
 } // namespace dg::plan

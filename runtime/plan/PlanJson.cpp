@@ -4,6 +4,7 @@
 // enumerators are errors that name the path.
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/PlanIndices.h"
+#include "runtime/plan/TaskTraits.h"
 
 #include <nlohmann/json.hpp>
 
@@ -27,20 +28,11 @@ template <typename Enum> struct Named {
   const char *name;
 };
 
-constexpr Named<DType> names(DType *, size_t i) {
-  constexpr Named<DType> table[] = {
-      {DType::f32, "f32"}, {DType::f64, "f64"}, {DType::bf16, "bf16"}, {DType::f16, "f16"},  {DType::i64, "i64"},
-      {DType::i32, "i32"}, {DType::i16, "i16"}, {DType::i8, "i8"},     {DType::u64, "u64"},  {DType::u32, "u32"},
-      {DType::u16, "u16"}, {DType::u8, "u8"},   {DType::i1, "i1"},     {DType::f32, nullptr}};
-  return table[i];
-}
-
 constexpr Named<ValueKind> names(ValueKind *, size_t i) {
   constexpr Named<ValueKind> table[] = {
       {ValueKind::parameter, "parameter"},     {ValueKind::state, "state"},           {ValueKind::input, "input"},
       {ValueKind::constant, "constant"},       {ValueKind::activation, "activation"}, {ValueKind::gradient, "gradient"},
-      {ValueKind::accumulator, "accumulator"}, {ValueKind::output, "output"},         {ValueKind::scratch, "scratch"},
-      {ValueKind::parameter, nullptr}};
+      {ValueKind::accumulator, "accumulator"}, {ValueKind::scratch, "scratch"},       {ValueKind::parameter, nullptr}};
   return table[i];
 }
 
@@ -51,22 +43,28 @@ constexpr Named<Init::Kind> names(Init::Kind *, size_t i) {
   return table[i];
 }
 
-constexpr Named<TaskKind> names(TaskKind *, size_t i) {
-  constexpr Named<TaskKind> table[] = {{TaskKind::kernel, "kernel"},
-                                       {TaskKind::allReduce, "all_reduce"},
-                                       {TaskKind::allGather, "all_gather"},
-                                       {TaskKind::reduceScatter, "reduce_scatter"},
-                                       {TaskKind::broadcast, "broadcast"},
-                                       {TaskKind::send, "send"},
-                                       {TaskKind::receive, "receive"},
-                                       {TaskKind::finish, "finish"},
-                                       {TaskKind::copy, "copy"},
-                                       {TaskKind::zero, "zero"},
-                                       {TaskKind::slice, "slice"},
-                                       {TaskKind::loop, "loop"},
-                                       {TaskKind::kernel, nullptr}};
+Named<TaskKind> names(TaskKind *, size_t i) {
+  std::span<const TaskTraits> table = allTaskTraits();
+  return i < table.size() ? Named<TaskKind>{table[i].kind, table[i].name} : Named<TaskKind>{TaskKind::kernel, nullptr};
+}
+
+constexpr Named<Access> names(Access *, size_t i) {
+  constexpr Named<Access> table[] = {
+      {Access::read, "read"}, {Access::write, "write"}, {Access::readWrite, "read_write"}, {Access::read, nullptr}};
   return table[i];
 }
+
+/// Enumerations whose names are in Plan.cpp.
+template <typename Enum, size_t count> Named<Enum> namesIn(const Enum (&all)[count], size_t i) {
+  return i < count ? Named<Enum>{all[i], nameOf(all[i])} : Named<Enum>{all[0], nullptr};
+}
+Named<DType> names(DType *, size_t i) { return namesIn(allDTypes, i); }
+Named<Axis> names(Axis *, size_t i) { return namesIn(allAxes, i); }
+Named<DeviceKind> names(DeviceKind *, size_t i) { return namesIn({DeviceKind::cpu, DeviceKind::cuda}, i); }
+Named<MemorySpace> names(MemorySpace *, size_t i) {
+  return namesIn({MemorySpace::device, MemorySpace::host, MemorySpace::pinned}, i);
+}
+Named<Role> names(Role *, size_t i) { return namesIn({Role::worker, Role::server}, i); }
 
 constexpr Named<Phase> names(Phase *, size_t i) {
   constexpr Named<Phase> table[] = {{Phase::begin, "begin"},
@@ -100,6 +98,7 @@ template <typename Archive> void describe(Archive &archive, Value &value) {
   archive.required("shape", value.shape);
   archive.required("global_shape", value.globalShape);
   archive.required("sharding", value.sharding);
+  archive.optional("space", value.space, MemorySpace::device);
   archive.required("offset", value.offset);
   archive.required("bytes", value.bytes);
   archive.optional("slots", value.slots, 1);
@@ -107,28 +106,74 @@ template <typename Archive> void describe(Archive &archive, Value &value) {
   archive.optional("init", value.init);
 }
 
+template <typename Archive> void describe(Archive &archive, Kernel &kernel) {
+  archive.required("kernel", kernel.symbol);
+  archive.required("buffers", kernel.buffers);
+}
+
+template <typename Archive> void describe(Archive &archive, AllReduce &reduce) {
+  archive.required("value", reduce.value);
+  archive.required("axis", reduce.axis);
+  archive.required("order", reduce.order);
+  archive.required("algorithm", reduce.algorithm);
+}
+
+/// All-gather and reduce-scatter.
+template <typename Archive, typename T>
+  requires std::same_as<T, AllGather> || std::same_as<T, ReduceScatter>
+void describe(Archive &archive, T &collective) {
+  archive.required("from", collective.from);
+  archive.required("to", collective.to);
+  archive.required("axis", collective.axis);
+  archive.required("dim", collective.dim);
+  archive.required("order", collective.order);
+}
+
+/// Send and receive.
+template <typename Archive, typename T>
+  requires std::same_as<T, Send> || std::same_as<T, Receive>
+void describe(Archive &archive, T &message) {
+  archive.required("value", message.value);
+  archive.required("peer_stage", message.peerStage);
+  archive.required("channel", message.channel);
+}
+
+template <typename Archive> void describe(Archive &archive, Finish &finish) {
+  archive.required("finishes", finish.task);
+}
+
+template <typename Archive> void describe(Archive &archive, Copy &copy) {
+  archive.required("from", copy.from);
+  archive.required("to", copy.to);
+}
+
+template <typename Archive> void describe(Archive &archive, Zero &zero) { archive.required("value", zero.value); }
+
+template <typename Archive> void describe(Archive &archive, Slice &slice) {
+  archive.required("from", slice.from);
+  archive.required("to", slice.to);
+  archive.required("axis", slice.axis);
+  archive.required("dim", slice.dim);
+}
+
+template <typename Archive> void describe(Archive &archive, Loop &loop) {
+  archive.required("body", loop.body);
+  archive.required("trips", loop.trips);
+}
+
 template <typename Archive> void describe(Archive &archive, Task &task) {
   archive.required("name", task.name);
-  archive.required("kind", task.kind);
+  TaskKind kind = task.kind();
+  archive.required("kind", kind);
+  if (kind != task.kind())
+    task.work = emptyWork(kind);
   archive.required("stage", task.stage);
   archive.optional("op", task.op);
   archive.optional("source", task.source);
-  archive.optional("kernel", task.kernel);
-  archive.optional("tiles", task.tiles, 1);
-  archive.optional("buffers", task.buffers);
-  archive.optional("reads", task.reads);
-  archive.optional("writes", task.writes);
+  std::visit([&](auto &work) { describe(archive, work); }, task.work);
   archive.optional("deps", task.deps);
   archive.optional("flops", task.flops);
   archive.optional("bytes", task.bytes);
-  archive.optional("axis", task.axis);
-  archive.optional("dim", task.dim);
-  archive.optional("root", task.root);
-  archive.optional("peer_stage", task.peerStage);
-  archive.optional("channel", task.channel);
-  archive.optional("finishes", task.finishes, noId);
-  archive.optional("body", task.body, noId);
-  archive.optional("trips", task.trips);
 }
 
 template <typename Archive> void describe(Archive &archive, Chunk &chunk) {
@@ -147,6 +192,7 @@ template <typename Archive> void describe(Archive &archive, Port &port) {
 /// Without the actions: they stand under "schedule".
 template <typename Archive> void describe(Archive &archive, Program &program) {
   archive.required("name", program.name);
+  archive.optional("role", program.role, Role::worker);
   archive.required("batch", program.batch);
   archive.required("microbatches", program.microbatches);
   archive.required("schedule", program.schedule);
@@ -156,6 +202,7 @@ template <typename Archive> void describe(Archive &archive, Program &program) {
 }
 
 template <typename Archive> void describe(Archive &archive, StageMemory &memory) {
+  archive.required("device", memory.device);
   archive.required("arena_bytes", memory.arenaBytes);
   archive.required("persistent_bytes", memory.persistentBytes);
 }
@@ -182,14 +229,6 @@ template <typename Archive> void describe(Archive &archive, Search &search) {
   archive.required("alternatives", search.alternatives);
 }
 
-template <typename Archive> void describe(Archive &archive, Collective &collective) {
-  archive.required("task", collective.task);
-  archive.required("op", collective.op);
-  archive.required("axis", collective.axis);
-  archive.required("algorithm", collective.algorithm);
-  archive.required("bytes", collective.bytes);
-}
-
 template <typename Archive> void describe(Archive &archive, Model &model) {
   archive.required("name", model.name);
   archive.required("source", model.source);
@@ -199,8 +238,8 @@ template <typename Archive> void describe(Archive &archive, Model &model) {
 }
 
 template <typename Archive> void describe(Archive &archive, Mesh &mesh) {
-  for (MeshAxis &axis : mesh.axes)
-    archive.required(axis.name.c_str(), axis.size);
+  for (Axis axis : allAxes)
+    archive.required(nameOf(axis), mesh.sizes[size_t(axis)]);
 }
 
 /// Per program the stages, per stage the actions; the programs must be known.
@@ -223,7 +262,6 @@ template <typename Archive> void describe(Archive &archive, Plan &plan) {
   archive.required("stages", plan.chunks);
   Schedule schedule{plan.programs};
   archive.required("schedule", schedule);
-  archive.required("collectives", plan.collectives);
   archive.required("memory", plan.memory);
   archive.required("predicted", plan.predicted);
   archive.required("search", plan.search);
@@ -256,6 +294,11 @@ private:
       return result;
     }
   }
+  static OrderedJson toValue(const Operand &operand) {
+    return OrderedJson::array({operand.value, nameOfEnum(operand.access)});
+  }
+  static OrderedJson toValue(const Bracketing &bracketing) { return bracketing.name(); }
+  static OrderedJson toValue(const std::optional<Axis> &axis) { return axis ? nameOf(*axis) : ""; }
   static OrderedJson toValue(const Action &action) { return OrderedJson::array({action.chunk, action.microbatch}); }
   template <typename T> static OrderedJson toValue(const std::vector<T> &list) {
     OrderedJson result = OrderedJson::array();
@@ -363,6 +406,30 @@ private:
     }
   }
 
+  void fromValue(const Json &json, const Place &at, Operand &operand) {
+    if (!json.is_array() || json.size() != 2)
+      return fail(at, "[value, access]", json);
+    fromValue(json[0], Place{&at, {}, 0}, operand.value);
+    fromValue(json[1], Place{&at, {}, 1}, operand.access);
+  }
+
+  void fromValue(const Json &json, const Place &at, Bracketing &bracketing) {
+    std::string name;
+    fromValue(json, at, name);
+    if (!failure)
+      return;
+    Result<Bracketing> parsed = Bracketing::parse(name);
+    if (parsed)
+      bracketing = *parsed;
+    else
+      failure = Status::error(ErrorKind::badInput, "plan.json: {}: {}", at.text(), parsed.status().message());
+  }
+
+  void fromValue(const Json &json, const Place &at, std::optional<Axis> &axis) {
+    if (!json.is_string() || !json.get_ref<const std::string &>().empty())
+      fromValue(json, at, axis.emplace());
+  }
+
   void fromValue(const Json &json, const Place &at, Action &action) {
     if (!json.is_array() || json.size() != 2)
       return fail(at, "[chunk, micro-batch]", json);
@@ -427,7 +494,7 @@ Status checkVersion(const Json &document) {
   const Json &version = document["version"];
   if (version != planVersion)
     return Status::error(ErrorKind::badInput,
-                         "plan.json: version {}, this build reads version {}; compile the job again with its dgc",
+                         "plan version {}, this dgrun reads version {}: compile the job again with this dgc",
                          version.dump(), planVersion);
   return Status::ok();
 }

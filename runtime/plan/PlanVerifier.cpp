@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan verifier: runs on every compile, before anything else does. This file checks what concerns the plan as a
-// whole and calls the parts: structure (PlanFacts), memory, channels, schedule, replicas.
-#include "runtime/plan/Bracketing.h"
+// whole and calls the parts: structure (PlanFacts), devices, memory, channels, schedule, replicas.
 #include "runtime/plan/ChannelVerifier.h"
+#include "runtime/plan/DeviceVerifier.h"
 #include "runtime/plan/MemoryVerifier.h"
 #include "runtime/plan/PlanFacts.h"
 #include "runtime/plan/PlanIndices.h"
@@ -35,30 +35,6 @@ Status checkNumbers(const Plan &plan) {
     if (!std::isfinite(plan.values[value].init.value))
       return Status::error(ErrorKind::badInput, "plan: values[{}] ('{}'): its initial value is not a finite number",
                            value, plan.values[value].name);
-  return Status::ok();
-}
-
-/// Each collective is listed once, with an algorithm that exists.
-Status checkCollectives(const Plan &plan) {
-  std::set<TaskId> listed;
-  for (size_t i = 0; i < plan.collectives.size(); ++i) {
-    const Collective &collective = plan.collectives[i];
-    const Task &task = plan.tasks[collective.task];
-    if (!isCollective(task.kind))
-      return Status::error(ErrorKind::badInput, "plan: collectives[{}]: op {} ('{}') is none", i, collective.task,
-                           task.name);
-    if (!listed.insert(collective.task).second)
-      return Status::error(ErrorKind::badInput, "plan: collectives[{}]: op {} ('{}') is listed twice", i,
-                           collective.task, task.name);
-    Result<Bracketing> bracketing = Bracketing::parse(collective.algorithm);
-    if (!bracketing)
-      return Status::error(ErrorKind::badInput, "plan: collectives[{}] ('{}'): {}", i, task.name,
-                           bracketing.status().message());
-    if (task.kind != TaskKind::allReduce && bracketing->kind != Bracketing::Kind::rankOrder)
-      return Status::error(ErrorKind::badInput,
-                           "plan: collectives[{}] ('{}'): {} has algorithm '{}', expected rank-order", i, task.name,
-                           collective.op, collective.algorithm);
-  }
   return Status::ok();
 }
 
@@ -101,7 +77,7 @@ Status checkChunksRun(const Plan &plan, const PlanFacts &facts) {
     if (!facts.isBody[chunk])
       continue;
     for (TaskId task : plan.chunks[chunk].tasks)
-      if (plan.tasks[task].kind == TaskKind::send || plan.tasks[task].kind == TaskKind::receive)
+      if (plan.tasks[task].as<Send>() || plan.tasks[task].as<Receive>())
         return Status::error(ErrorKind::badInput, "plan: ops[{}] ('{}'): a send or receive inside a loop", task,
                              plan.tasks[task].name);
   }
@@ -114,12 +90,12 @@ Status verify(const Plan &plan) {
   DG_RETURN_IF_ERROR(checkIndices(plan));
   DG_RETURN_IF_ERROR(checkNumbers(plan));
   DG_RETURN_IF_ERROR(checkTotals(plan));
-  DG_RETURN_IF_ERROR(checkCollectives(plan));
   DG_RETURN_IF_ERROR(checkPersistentNames(plan));
   Result<PlanFacts> facts = gatherFacts(plan);
   if (!facts)
     return facts.status();
   DG_RETURN_IF_ERROR(checkChunksRun(plan, *facts));
+  DG_RETURN_IF_ERROR(verifyDevices(plan));
   DG_RETURN_IF_ERROR(verifyPlaces(plan, *facts));
   for (const Program &program : plan.programs) {
     DG_RETURN_IF_ERROR(verifyActions(plan, *facts, program));

@@ -5,7 +5,7 @@
 // changes: O(tasks) for each round, and two or three rounds, because chunks are visited in the order in which messages
 // flow.
 #include "runtime/plan/ReplicaVerifier.h"
-#include "runtime/plan/PlanIndices.h"
+#include "runtime/plan/TaskTraits.h"
 
 #include <algorithm>
 #include <map>
@@ -52,28 +52,24 @@ public:
   }
 
 private:
-  static constexpr size_t numAxes = 3;
-
-  Axes bitOf(const std::string &axis) const {
-    for (size_t i = 0; i < numAxes; ++i)
-      if (plan.mesh.axes[i].name == axis && plan.mesh.axes[i].size > 1)
-        return Axes(1 << i);
-    return 0;
+  /// Ranks do not differ over an axis on which they are alone.
+  Axes bitOf(std::optional<Axis> axis) const {
+    return axis && plan.mesh.sizeOf(*axis) > 1 ? Axes(1 << unsigned(*axis)) : Axes(0);
   }
 
   /// The axes that cut the value.
   Axes cutOf(const Value &value) const {
     Axes axes = 0;
-    for (const std::string &axis : value.sharding)
+    for (std::optional<Axis> axis : value.sharding)
       axes |= bitOf(axis);
     return axes;
   }
 
-  std::string namesOf(Axes axes) const {
+  static std::string namesOf(Axes axes) {
     std::vector<std::string> names;
-    for (size_t i = 0; i < numAxes; ++i)
-      if (axes & (1 << i))
-        names.push_back(plan.mesh.axes[i].name);
+    for (Axis axis : allAxes)
+      if (axes & (1 << unsigned(axis)))
+        names.push_back(nameOf(axis));
     return fmt::format("{}", fmt::join(names, ", "));
   }
 
@@ -103,49 +99,59 @@ private:
   }
 
   Status runTask(TaskId id) {
-    const Task &task = plan.tasks[id];
-    Axes axis = isCollective(task.kind) || task.kind == TaskKind::slice ? bitOf(task.axis) : 0;
-    switch (task.kind) {
-    case TaskKind::finish:
-      return Status::ok();
-    case TaskKind::loop: // twice: what one trip leaves, the next one reads
-      DG_RETURN_IF_ERROR(runChunk(task.body));
-      return runChunk(task.body);
-    case TaskKind::send: {
-      Axes &known = messages[task.channel];
-      Axes differs = known | stateOf(task.buffers[0]).differs;
-      isStable = isStable && differs == known;
-      known = differs;
-      return Status::ok();
-    }
-    case TaskKind::receive:
-      leave(task.buffers[0], {messages[task.channel], 0});
-      return Status::ok();
-    case TaskKind::allReduce: {
-      State state = stateOf(task.buffers[0]);
-      if (isChecking && (state.reduced & axis))
-        return Status::error(ErrorKind::badInput,
-                             "plan: ops[{}] ('{}') sums values[{}] ('{}') over {}, which was summed over it before; "
-                             "expected one reduction of each sum",
-                             id, task.name, task.buffers[0], plan.values[task.buffers[0]].name, task.axis);
-      leave(task.buffers[0], {Axes(state.differs & ~axis), Axes(state.reduced | axis)});
-      return Status::ok();
-    }
-    case TaskKind::broadcast:
-      leave(task.buffers[0], {Axes(stateOf(task.buffers[0]).differs & ~axis), 0});
-      return Status::ok();
-    case TaskKind::allGather:
-      leave(task.buffers[1], {Axes(stateOf(task.buffers[0]).differs & ~axis), 0});
-      return Status::ok();
-    case TaskKind::reduceScatter:
-    case TaskKind::slice:
-      return write(id, task.buffers[1], {Axes(stateOf(task.buffers[0]).differs | axis), 0});
-    case TaskKind::copy:
-      return write(id, task.buffers[1], stateOf(task.buffers[0]));
-    case TaskKind::zero:
-    case TaskKind::kernel:
-      break;
-    }
+    return std::visit([&](const auto &work) { return run(id, work); }, plan.tasks[id].work);
+  }
+
+  Status run(TaskId, const Finish &) { return Status::ok(); }
+
+  Status run(TaskId, const Loop &loop) { // twice: what one trip leaves, the next one reads
+    DG_RETURN_IF_ERROR(runChunk(loop.body));
+    return runChunk(loop.body);
+  }
+
+  Status run(TaskId, const Send &send) {
+    Axes &known = messages[send.channel];
+    Axes differs = known | stateOf(send.value).differs;
+    isStable = isStable && differs == known;
+    known = differs;
+    return Status::ok();
+  }
+
+  Status run(TaskId, const Receive &receive) {
+    leave(receive.value, {messages[receive.channel], 0});
+    return Status::ok();
+  }
+
+  Status run(TaskId id, const AllReduce &reduce) {
+    State state = stateOf(reduce.value);
+    Axes axis = bitOf(reduce.axis);
+    if (isChecking && (state.reduced & axis))
+      return Status::error(ErrorKind::badInput,
+                           "plan: ops[{}] ('{}') sums values[{}] ('{}') over {}, which was summed over it before; "
+                           "expected one reduction of each sum",
+                           id, plan.tasks[id].name, reduce.value, plan.values[reduce.value].name, nameOf(reduce.axis));
+    leave(reduce.value, {Axes(state.differs & ~axis), Axes(state.reduced | axis)});
+    return Status::ok();
+  }
+
+  Status run(TaskId, const AllGather &gather) {
+    leave(gather.to, {Axes(stateOf(gather.from).differs & ~bitOf(gather.axis)), 0});
+    return Status::ok();
+  }
+
+  Status run(TaskId id, const ReduceScatter &scatter) {
+    return write(id, scatter.to, {Axes(stateOf(scatter.from).differs | bitOf(scatter.axis)), 0});
+  }
+
+  Status run(TaskId id, const Slice &slice) {
+    return write(id, slice.to, {Axes(stateOf(slice.from).differs | bitOf(slice.axis)), 0});
+  }
+
+  Status run(TaskId id, const Copy &copy) { return write(id, copy.to, stateOf(copy.from)); }
+
+  Status run(TaskId id, const Zero &zero) { return write(id, zero.value, {}); }
+
+  Status run(TaskId id, const Kernel &) {
     State state;
     for (ValueId value : facts.access[id].reads)
       state.differs |= stateOf(value).differs;
@@ -195,7 +201,7 @@ Status checkSums(const Plan &plan, const PlanFacts &facts, const Program &progra
     for (ChunkId chunk : gatherUse(plan, facts, program, stage).chunks)
       for (TaskId task : plan.chunks[chunk].tasks)
         for (ValueId value : facts.access[task].writes)
-          if (plan.tasks[task].kind == TaskKind::zero && plan.chunks[chunk].phase == Phase::begin)
+          if (plan.tasks[task].as<Zero>() && plan.chunks[chunk].phase == Phase::begin)
             zeroedBy[value] = task;
           else if (isPerMicrobatch(plan.chunks[chunk].phase))
             isAddedTo[value] = true;

@@ -2,7 +2,7 @@
 // Schedules: what runs how often, which micro-batch a slot holds, and whether all stages reach the end.
 #include "runtime/plan/ScheduleVerifier.h"
 #include "runtime/plan/ChunkOrder.h"
-#include "runtime/plan/PlanIndices.h"
+#include "runtime/plan/TaskTraits.h"
 
 #include <algorithm>
 #include <map>
@@ -70,7 +70,7 @@ ChunkFlow flowOf(const Plan &plan, const PlanFacts &facts, ChunkId chunk) {
       written.insert(facts.bufferOf[value]);
       flow.leaves.push_back(value);
     }
-    if (plan.tasks[task].kind == TaskKind::loop)
+    if (plan.tasks[task].as<Loop>())
       for (const auto *list : {&access.reads, &access.writes})
         for (ValueId value : *list)
           flow.inLoops.insert(facts.bufferOf[value]);
@@ -208,8 +208,8 @@ public:
       chunks.push_back(gatherUse(plan, facts, program, stage).chunks);
       for (ChunkId chunk : chunks.back())
         for (TaskId task : plan.chunks[chunk].tasks)
-          if (plan.tasks[task].kind == TaskKind::send)
-            sentBuffers.emplace(facts.bufferOf[plan.tasks[task].buffers[0]], plan.tasks[task].buffers[0]);
+          if (const Send *send = plan.tasks[task].as<Send>())
+            sentBuffers.emplace(facts.bufferOf[send->value], send->value);
     }
     for (const std::vector<ChunkId> &list : chunks)
       for (ChunkId chunk : list)
@@ -248,15 +248,14 @@ private:
         if (std::any_of(facts.access[id].writes.begin(), facts.access[id].writes.end(),
                         [&](ValueId written) { return sharesBytes(written, sent); }))
           found.push_back({Event::Kind::overwrite, id, buffer, plan.values[sent].slots, {}});
-      if (task.kind == TaskKind::send)
-        found.push_back({Event::Kind::send, id, task.channel, plan.values[task.buffers[0]].slots, {}});
-      if (isCollective(task.kind) && task.axis == "pipe")
-        found.push_back({Event::Kind::join, id, task.channel, 1, {}});
-      if (task.kind == TaskKind::finish && plan.tasks[task.finishes].kind == TaskKind::receive)
-        found.push_back({Event::Kind::received, id, plan.tasks[task.finishes].channel, 1, {}});
-      if (task.kind == TaskKind::finish && isCollective(plan.tasks[task.finishes].kind) &&
-          plan.tasks[task.finishes].axis == "pipe")
-        found.push_back({Event::Kind::joined, id, plan.tasks[task.finishes].channel, 1, {}});
+      const Task &start = startOf(plan, task);
+      const bool isFinish = task.as<Finish>();
+      if (const Send *send = task.as<Send>())
+        found.push_back({Event::Kind::send, id, send->channel, plan.values[send->value].slots, {}});
+      if (isFinish && start.as<Receive>())
+        found.push_back({Event::Kind::received, id, channelOf(start), 1, {}});
+      if (isCollective(start.kind()) && axisOf(start) == Axis::pipe)
+        found.push_back({isFinish ? Event::Kind::joined : Event::Kind::join, id, channelOf(start), 1, {}});
     }
     if (found.empty())
       return found;
@@ -322,7 +321,7 @@ private:
 
   void happen(const Event &event, uint32_t microbatch) {
     if (event.kind == Event::Kind::send) {
-      Slot slot(facts.bufferOf[plan.tasks[event.task].buffers[0]], microbatch % event.slots);
+      Slot slot(facts.bufferOf[plan.tasks[event.task].as<Send>()->value], microbatch % event.slots);
       underWay.emplace(Message(event.channel, microbatch), slot);
       unread.insert(slot);
     } else if (event.kind == Event::Kind::received) {
@@ -342,10 +341,10 @@ private:
         std::string what;
         if (event.kind == Event::Kind::received)
           what = fmt::format("waits for channel {} from stage {}", event.channel,
-                             plan.tasks[plan.tasks[event.task].finishes].peerStage);
+                             peerStageOf(startOf(plan, plan.tasks[event.task])));
         else if (event.kind == Event::Kind::overwrite)
-          what =
-              fmt::format("waits until what it sent on channel {} was received", channelOf(event, action.microbatch));
+          what = fmt::format("waits until what it sent on channel {} was received",
+                             channelUnderWay(event, action.microbatch));
         else
           what = fmt::format("waits for the collective at position {} over pipe", event.channel);
         return fmt::format("{}: ops[{}] ('{}') {}", describe(plan, program, stage, state.action), event.task,
@@ -356,7 +355,7 @@ private:
   }
 
   /// The channel on which the contents of an overwritten slot are under way.
-  uint32_t channelOf(const Event &event, uint32_t microbatch) const {
+  uint32_t channelUnderWay(const Event &event, uint32_t microbatch) const {
     for (const auto &[message, slot] : underWay)
       if (slot == Slot(event.channel, microbatch % event.slots))
         return message.first;

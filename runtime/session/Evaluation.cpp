@@ -75,7 +75,6 @@ Result<std::optional<EvaluationInfo>> Evaluation::evaluate(LossChannel &channel,
   auto begin = std::chrono::steady_clock::now();
   double sums[2] = {0, 0};
   dg_scalars scalars{};
-  scalars.loss_scale = 1;
   scalars.seed = seed;
   int64_t samples = int64_t(order.size());
   for (int64_t position = 0; position < samples; position += batch) {

@@ -57,7 +57,7 @@ static const plan::Port *findOutput(const plan::Program &program, const std::str
 }
 
 static data::Deal dealOf(const plan::Plan &plan, const plan::Program &program) {
-  return {int64_t(program.microbatches), plan.mesh.sizeOf("data")};
+  return {int64_t(program.microbatches), plan.mesh.sizeOf(plan::Axis::data)};
 }
 
 Status checkInference(const plan::Plan &plan, const InferenceOptions &options) {
@@ -204,7 +204,6 @@ static Status inferAll(const RankRun &run, const InferenceOptions &options, cons
   std::vector<int64_t> order(static_cast<size_t>(samples));
   std::iota(order.begin(), order.end(), int64_t(0));
   dg_scalars scalars{};
-  scalars.loss_scale = 1;
   scalars.seed = options.seed;
   if (run.plan.findProgram("prepare"))
     if (Status status = run.executor.runStep(indexOfProgram(run.plan, "prepare"), scalars); !status) {

@@ -33,8 +33,8 @@ Result<std::vector<uint64_t>> hashReplicas(const plan::Plan &plan, plan::Coordin
 /// Which block of the value the rank holds: its coordinates on the axes that cut the value.
 static std::vector<int64_t> blockOf(const plan::Value &value, plan::Coordinates at) {
   std::vector<int64_t> block;
-  for (const std::string &axis : value.sharding)
-    block.push_back(axis == "data" ? at.data : axis == "tensor" ? at.tensor : axis == "pipe" ? at.pipe : 0);
+  for (std::optional<plan::Axis> axis : value.sharding)
+    block.push_back(axis ? at[*axis] : 0);
   return block;
 }
 
@@ -53,7 +53,7 @@ static std::vector<int64_t> minorityOf(const std::vector<std::pair<int64_t, uint
 }
 
 std::optional<Drift> findDrift(const plan::Plan &plan, const std::vector<std::vector<uint64_t>> &hashes, int64_t step) {
-  for (int64_t stage = 0; stage < plan.mesh.sizeOf("pipe"); ++stage) {
+  for (int64_t stage = 0; stage < plan.numStages(); ++stage) {
     std::vector<plan::ValueId> ids = persistentValues(plan, stage);
     for (size_t i = 0; i < ids.size(); ++i) {
       const plan::Value &value = plan.values[ids[i]];

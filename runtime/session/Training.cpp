@@ -195,7 +195,6 @@ Status Loop::runStep(std::span<const int64_t> order, int64_t count) {
   DG_RETURN_IF_ERROR(feeder.fill(order.subspan(size_t(state.position), size_t(count))));
   dg_scalars scalars{};
   scalars.lr = float(learningRate);
-  scalars.loss_scale = 1;
   scalars.step = state.step + 1;
   scalars.seed = options.seed;
   DG_RETURN_IF_ERROR(fromPeer(run.executor.runStep(program, scalars)));

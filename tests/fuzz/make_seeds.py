@@ -101,7 +101,6 @@ def without_program(plan, gone):
             op["deps"] = [number[dep] for dep in op["deps"]]
         if "finishes" in op:
             op["finishes"] = number[op["finishes"]]
-    plan["collectives"] = [dict(entry, task=number[entry["task"]]) for entry in plan["collectives"] if entry["task"] in number]
     return plan
 
 

@@ -74,8 +74,8 @@ def link_ms(job, rate):
     with zipfile.ZipFile(job) as package:
         plan = json.loads(package.read("plan.json"))
     train = {op for stage in plan["stages"] if stage["program"] == 0 for op in stage["ops"]}
-    return {one["task"]: one["bytes"] * 1e3 / rate for one in plan["collectives"]
-            if one["op"] == "dg.all_reduce" and one["task"] in train}
+    return {number: plan["values"][plan["ops"][number]["value"]]["bytes"] * 1e3 / rate for number in train
+            if plan["ops"][number]["kind"] == "all_reduce"}
 
 
 def ready_ms(trace, tasks):

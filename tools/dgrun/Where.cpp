@@ -11,8 +11,8 @@ static Status wrongCount(const Flags &flags, const plan::Plan &plan) {
   return Status::error(
       ErrorKind::usage,
       "-n {}: the plan of {} is for {} ranks (pipe={}, data={}, tensor={}); run it with -n {} or compile it for {}",
-      *flags.ranks, flags.job, plan.mesh.numRanks(), plan.mesh.sizeOf("pipe"), plan.mesh.sizeOf("data"),
-      plan.mesh.sizeOf("tensor"), plan.mesh.numRanks(), *flags.ranks);
+      *flags.ranks, flags.job, plan.mesh.numRanks(), plan.mesh.sizes[0], plan.mesh.sizes[1], plan.mesh.sizes[2],
+      plan.mesh.numRanks(), *flags.ranks);
 }
 
 static Status useNodes(const Flags &flags, int64_t numRanks, Where &where) {

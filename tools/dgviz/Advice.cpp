@@ -5,6 +5,8 @@
 #include "tools/dgviz/facts/PlanNumbers.h"
 #include "tools/dgviz/time/WhatIf.h"
 
+#include "runtime/plan/TaskTraits.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -203,20 +205,20 @@ private:
     WhatIf::Answer answer = whatIf.withFasterLinks(2);
     if (!answer)
       return answer.status();
-    std::map<std::string, double> byAxis;
+    std::map<plan::Axis, double> byAxis;
     for (const CommunicationOp &op : view.communications)
       byAxis[op.axis] += op.predictedUs * op.calls;
     double gainUs = gainOf(*answer);
     if (byAxis.empty() || gainUs <= 0)
       return Change{};
-    std::string axis = std::max_element(byAxis.begin(), byAxis.end(), [](const auto &a, const auto &b) {
-                         return a.second < b.second;
-                       })->first;
+    plan::Axis axis = std::max_element(byAxis.begin(), byAxis.end(), [](const auto &a, const auto &b) {
+                        return a.second < b.second;
+                      })->first;
     return Change{
         "Join the devices by faster links",
         fmt::format("Simulated with links twice as fast, the step takes {}. Most of the time of communication "
                     "goes over the {} axis.",
-                    timeText(figures.stepUs - gainUs), axis),
+                    timeText(figures.stepUs - gainUs), nameOf(axis)),
         "dgviz --cluster FILE shows this plan on other machines", gainUs, figures.stepUs};
   }
 
@@ -244,7 +246,7 @@ private:
     TaskId worst = noId;
     double worstUs = 0;
     for (TaskId id = 0; id < plan.tasks.size(); ++id) {
-      if (isCommunication(plan.tasks[id].kind) || view.predictedUs[id] < 0)
+      if (isCommunication(plan.tasks[id].kind()) || view.predictedUs[id] < 0)
         continue;
       if (double us = view.measuredPath.taskUs[id] - view.predictedUs[id] * runs[id]; us > worstUs)
         worst = id, worstUs = us;

@@ -5,6 +5,7 @@
 #include "tools/dgviz/facts/PlanNumbers.h"
 
 #include "runtime/plan/PlanFacts.h"
+#include "runtime/plan/TaskTraits.h"
 
 #include <nlohmann/json.hpp>
 
@@ -20,6 +21,13 @@ constexpr const char *stageColours[] = {"#0072b2", "#e69f00", "#009e73", "#cc79a
                                         "#56b4e9", "#d55e00", "#b8a800", "#7f7f7f"};
 
 std::string dump(const Json &json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+std::string axisText(const Task &task) {
+  std::optional<Axis> axis = axisOf(task);
+  return axis ? plan::nameOf(*axis) : "";
+}
+
+std::string kernelText(const Task &task) { return task.as<Kernel>() ? task.as<Kernel>()->symbol : ""; }
 
 std::string typeText(const Value &value) {
   std::string text = std::string(plan::nameOf(value.dtype)) + "[";
@@ -120,7 +128,7 @@ std::string toDot(const Plan &plan, const ProgramView &program) {
     } else if (node.flowNode != noId) {
       const Task &task = plan.tasks[program.flow.nodes[node.flowNode].item];
       out += fmt::format("  n{} [label={}, fillcolor=\"{}33\"];\n", node.flowNode,
-                         quoted(node.title + " · " + (task.op.empty() ? kindName(task.kind) : task.op)),
+                         quoted(node.title + " · " + (task.op.empty() ? plan::nameOf(task.kind()) : task.op)),
                          stageColours[node.stage % std::size(stageColours)]);
     } else {
       if (id != 0) {
@@ -203,15 +211,15 @@ std::string toModelExplorer(const Plan &plan, const std::vector<ProgramView> &pr
           attributes.push_back({{"key", key}, {"value", value}});
       };
       attribute("op", task.op);
-      attribute("kind", kindName(task.kind));
+      attribute("kind", plan::nameOf(task.kind()));
       attribute("stage", std::to_string(task.stage));
-      attribute("axis", task.axis);
-      attribute("kernel", task.kernel);
+      attribute("axis", axisText(task));
+      attribute("kernel", kernelText(task));
       attribute("source", task.source);
       attribute("flops", countText(task.flops));
       attribute("predicted", view.predictedUs[taskId] < 0 ? "" : timeText(view.predictedUs[taskId]));
       Json outputs = Json::array();
-      for (ValueId value : task.writes)
+      for (ValueId value : writesOf(task))
         outputs.push_back({{"id", std::to_string(outputs.size())},
                            {"attrs", {{{"key", "tensor_shape"}, {"value", typeText(plan.values[value])}}}}});
       nodes.push_back({{"id", std::to_string(node.flowNode)},
@@ -231,23 +239,23 @@ std::string toCsv(const Plan &plan, const std::vector<ProgramView> &programs) {
     bool isFormula = !text.empty() && std::string("=+-@\t\r").find(text[0]) != std::string::npos;
     return "\"" + std::string(isFormula ? "'" : "") + replaced(text, {{'"', "\"\""}}) + "\"";
   };
-  std::string out = "program,id,name,op,kind,phase,stage,work,axis,type,global_shape,flops,bytes,tiles,kernel,source,"
+  std::string out = "program,id,name,op,kind,phase,stage,work,axis,type,global_shape,flops,bytes,kernel,source,"
                     "predicted_us,measured_us\n";
   for (const ProgramView &view : programs)
     for (const FlowNode &node : view.flow.nodes) {
       const Task &task = plan.tasks[node.item];
       std::string type, global;
-      if (!task.writes.empty()) {
-        const Value &value = plan.values[task.writes.front()];
+      if (std::vector<ValueId> writes = writesOf(task); !writes.empty()) {
+        const Value &value = plan.values[writes.front()];
         type = typeText(value);
         for (size_t i = 0; i < value.globalShape.size(); ++i)
           global += (i ? "x" : "") + std::to_string(value.globalShape[i]);
       }
       auto time = [](double us) { return us < 0 ? std::string() : fmt::format("{:.3f}", us); };
-      out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", quoted(view.program->name),
-                         node.item, quoted(task.name), quoted(task.op), kindName(task.kind), plan::nameOf(node.phase),
-                         node.stage, viz::nameOf(view.work[node.item]), quoted(task.axis), quoted(type), quoted(global),
-                         task.flops, task.bytes, task.tiles, quoted(task.kernel), quoted(task.source),
+      out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", quoted(view.program->name), node.item,
+                         quoted(task.name), quoted(task.op), plan::nameOf(task.kind()), plan::nameOf(node.phase),
+                         node.stage, viz::nameOf(view.work[node.item]), quoted(axisText(task)), quoted(type),
+                         quoted(global), task.flops, task.bytes, quoted(kernelText(task)), quoted(task.source),
                          time(view.predictedUs[node.item]), view.trace ? time(view.measuredUs[node.item]) : "");
     }
   return out;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgviz/FlowGraph.h"
-#include "tools/dgviz/facts/PlanNumbers.h"
+
+#include "runtime/plan/TaskTraits.h"
 
 #include <map>
 #include <set>
@@ -9,10 +10,6 @@
 namespace dg::viz {
 
 using namespace dg::plan;
-
-bool isCommunication(TaskKind kind) {
-  return isCollective(kind) || kind == TaskKind::send || kind == TaskKind::receive;
-}
 
 std::vector<ChunkId> chunksOf(const Plan &plan, const Program &program) {
   std::set<std::tuple<Phase, uint32_t, ChunkId>> sorted;
@@ -38,7 +35,7 @@ public:
         addTask(plan.chunks[id], task);
     for (const auto &[channel, send] : sends)
       if (auto receive = receives.find(channel); receive != receives.end())
-        connect(send, receive->second, plan.values[plan.tasks[send].buffers[0]].bytes, "send · pipe");
+        connect(send, receive->second, movedBytes(plan, plan.tasks[send]), "send · pipe");
     for (auto &[ends, edge] : edges)
       graph.edges.push_back(std::move(edge));
     return std::move(graph);
@@ -49,27 +46,26 @@ private:
 
   void addTask(const Chunk &chunk, TaskId id) {
     const Task &task = plan.tasks[id];
-    if (task.kind == TaskKind::finish) {
-      nodeOf[id] = nodeOf[task.finishes];
+    if (const Finish *finish = task.as<Finish>()) {
+      nodeOf[id] = nodeOf[finish->task];
     } else if (chunk.phase != Phase::begin) {
       nodeOf[id] = uint32_t(graph.nodes.size());
       graph.nodes.push_back({task.name, chunk.phase, chunk.stage, id});
     }
-    for (ValueId value : task.reads) {
+    for (ValueId value : readsOf(startOf(plan, task))) {
       auto writer = writers.find(placeOf(value));
       if (writer == writers.end())
         continue;
-      const Task &from = plan.tasks[writer->second];
-      const Task &start = from.kind == TaskKind::finish ? plan.tasks[from.finishes] : from;
+      const Task &start = startOf(plan, plan.tasks[writer->second]);
       connect(writer->second, id, plan.values[value].bytes,
-              isCollective(start.kind) ? fmt::format("{} · {}", kindName(start.kind), start.axis) : "");
+              isCollective(start.kind()) ? fmt::format("{} · {}", nameOf(start.kind()), nameOf(*axisOf(start))) : "");
     }
-    for (ValueId value : task.writes)
+    for (ValueId value : writesOf(startOf(plan, task)))
       writers[placeOf(value)] = id;
-    if (task.kind == TaskKind::send)
-      sends[task.channel] = id;
-    if (task.kind == TaskKind::receive)
-      receives[task.channel] = id;
+    if (const Send *send = task.as<Send>())
+      sends[send->channel] = id;
+    if (const Receive *receive = task.as<Receive>())
+      receives[receive->channel] = id;
   }
 
   Place placeOf(ValueId id) const {

@@ -33,7 +33,6 @@ struct FlowGraph {
 FlowGraph flowOf(const plan::Plan &plan, const plan::Program &program);
 
 /// Collective, send or receive.
-bool isCommunication(plan::TaskKind kind);
 /// The chunks that a program runs, each once, by phase and then by stage.
 std::vector<plan::ChunkId> chunksOf(const plan::Plan &plan, const plan::Program &program);
 

@@ -208,7 +208,7 @@ Json communicationJson(const ProgramView &view) {
   Json list = Json::array(), bytes = Json::array(), times = Json::array();
   for (size_t i = 0; i < std::min(maxCommunications, ops.size()); ++i)
     list.push_back({{"op", ops[i]->task},
-                    {"axis", ops[i]->axis},
+                    {"axis", nameOf(ops[i]->axis)},
                     {"algorithm", ops[i]->algorithm},
                     {"bytes", ops[i]->bytes},
                     {"calls", ops[i]->calls},
@@ -298,8 +298,12 @@ Json opsJson(const Plan &plan, const std::vector<ProgramView> &programs) {
     measured.push_back(rounded(measuredUs));
   }
   Json partial = Json::array(); // [op, value, axes, whether the op adds the parts up]
-  for (const PartialSum &sum : partialSums(plan))
-    partial.push_back({sum.task, sum.value, sum.axes, sum.isReduced});
+  for (const PartialSum &sum : partialSums(plan)) {
+    Json axes = Json::array();
+    for (Axis axis : sum.axes)
+      axes.push_back(nameOf(axis));
+    partial.push_back({sum.task, sum.value, std::move(axes), sum.isReduced});
+  }
   return {{"work", work}, {"predicted_us", predicted}, {"measured_us", measured}, {"partial", partial}};
 }
 

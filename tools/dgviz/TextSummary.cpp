@@ -58,8 +58,8 @@ private:
           readers += (readers.empty() ? "" : ", ") + printable(reader);
         line("           {} ({}) is shared by {}", printable(parameter.name), printable(parameter.type), readers);
       }
-    line("mesh       pipe={} data={} tensor={}: {} ranks", plan.mesh.sizeOf("pipe"), plan.mesh.sizeOf("data"),
-         plan.mesh.sizeOf("tensor"), plan.mesh.numRanks());
+    line("mesh       pipe={} data={} tensor={}: {} ranks", plan.mesh.sizeOf(Axis::pipe), plan.mesh.sizeOf(Axis::data),
+         plan.mesh.sizeOf(Axis::tensor), plan.mesh.numRanks());
     for (const ProgramView &view : report.programs)
       if (isPredictedProgram(plan, *view.program))
         line("predicted  step {}, compute {}, communication {}, bubble {:.1f} %, on {}", timeText(view.figures.stepUs),
@@ -85,6 +85,8 @@ private:
       std::string kinds;
       for (const KindMemory &kind : memory[stage])
         kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", kind.kind, bytesText(double(kind.bytes)));
+      if (plan.memory[stage].device != DeviceKind::cpu)
+        kinds += fmt::format("{}on {}", kinds.empty() ? "" : ", ", nameOf(plan.memory[stage].device));
       line("stage {:<4} arena {} ({} kept): {}", stage, bytesText(double(plan.memory[stage].arenaBytes)),
            bytesText(double(plan.memory[stage].persistentBytes)), kinds);
     }
@@ -93,6 +95,8 @@ private:
   void writeProgram(const ProgramView &view, const Advice &advice) {
     const Program &program = *view.program;
     line("");
+    if (program.role != Role::worker)
+      line("role       {}", nameOf(program.role));
     line("program    {}: batch {}, {} micro-batch{}, schedule {}", printable(program.name), program.batch,
          program.microbatches, program.microbatches == 1 ? "" : "es",
          program.schedule.empty() ? "none" : printable(program.schedule));

@@ -87,9 +87,8 @@ Status HostDevice::setUp(const DeviceOptions &given, StepContext &stepContext) {
 
 bool HostDevice::findKernel(const std::string &symbol, Node &node) {
   node.kernel = library.find(symbol);
-  if (std::optional<uint32_t> tiles = library.tilesOf(symbol))
-    node.tiles = *tiles;
-  return node.kernel != nullptr;
+  node.tiles = library.tilesOf(symbol).value_or(0);
+  return node.kernel && node.tiles > 0;
 }
 
 /// While a communication is under way, another thread can go on.

@@ -30,7 +30,7 @@ template <bool isTraced> bool runInOrder(const Segment &segment, uint32_t index,
     if (!runNode(node, index, step))
       return false;
     if (isTraced && (!node.isCallerOnly() || node.kind == NodeKind::finish))
-      step.trace->record(0, {startNs, nowNs(), node.task, step.microbatch, node.tiles});
+      step.trace->record(0, {startNs, nowNs(), node.task, step.microbatch, node.tiles, node.tiles});
   }
   return !step.companion.hasFailed();
 }

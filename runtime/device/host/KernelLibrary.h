@@ -14,8 +14,8 @@ public:
   virtual ~KernelLibrary() = default;
   /// The kernel of that name, or null. The library outlives whoever keeps the pointer. Set-up only.
   virtual dg_kernel find(const std::string &symbol) const = 0;
-  /// Tiles of that kernel where the library knows: they depend on the processor it was made for. Else the plan's.
-  virtual std::optional<uint32_t> tilesOf(const std::string &) const { return std::nullopt; }
+  /// Tiles of that kernel, which depend on the processor it was made for; nothing if it has none.
+  virtual std::optional<uint32_t> tilesOf(const std::string &symbol) const = 0;
 };
 
 } // namespace dg

@@ -98,7 +98,7 @@ void SharedRunner<isTraced>::runFrom(const Segment &segment, uint32_t index, uin
       step.companion.pollSome();
   }
   if constexpr (isTraced)
-    step.trace->record(lane, {startNs, nowNs(), node.task, step.microbatch, count});
+    step.trace->record(lane, {startNs, nowNs(), node.task, step.microbatch, count, node.tiles});
   if (state.undone.fetch_sub(count, std::memory_order_acq_rel) != count)
     return;
   state.undone.store(node.tiles, std::memory_order_relaxed);

@@ -14,7 +14,7 @@ static int64_t lossStage(const plan::Plan &plan) {
     for (const plan::Port &port : program.outputs)
       if (port.name == "loss" && !port.values.empty())
         return plan.values[port.values.front()].stage;
-  return plan.mesh.sizeOf("pipe") - 1;
+  return plan.mesh.sizeOf(plan::Axis::pipe) - 1;
 }
 
 LossChannel::LossChannel(const plan::Plan &plan, int64_t rank, Transport *transport, std::chrono::milliseconds timeout,

@@ -20,7 +20,7 @@ void Profile::add(const std::string &name, const StepTrace &trace) {
     program.dropped += trace.dropped(lane);
     for (const TraceEvent &event : trace.events(lane)) {
       tasks[event.task].ns += event.endNs - event.startNs;
-      tasks[event.task].tiles += event.tiles;
+      tasks[event.task].calls += double(event.tiles) / event.taskTiles;
       first = std::min(first, event.startNs), last = std::max(last, event.endNs);
     }
   }
@@ -53,7 +53,7 @@ std::string Profile::tableOf(const std::string &name, const Program &program, do
       continue;
     }
     // Flops and bytes are of one call; a call is all the tiles of the task.
-    double calls = double(sum.tiles) / double(std::max(task.tiles, 1u)), seconds = double(sum.ns) / 1e9;
+    double calls = sum.calls, seconds = double(sum.ns) / 1e9;
     double flops = task.flops * calls / seconds, bytes = task.bytes * calls / seconds;
     text += fmt::format("{:12.1f} {:6.1f}% {:9.1f} {:6.1f}% {:8.1f}  {} ({}){}{}\n", double(sum.ns) / 1e3 / steps,
                         100 * double(sum.ns) / double(total), flops / 1e9, 100 * flops / peakFlops, bytes / 1e9,

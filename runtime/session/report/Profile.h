@@ -26,7 +26,8 @@ public:
 
 private:
   struct Sum {
-    uint64_t ns = 0, tiles = 0;
+    uint64_t ns = 0;
+    double calls = 0;
   };
   struct Program {
     int64_t steps = -1; ///< that count: the first does not

@@ -61,8 +61,8 @@ private:
 
 std::string meshText(const plan::Mesh &mesh) {
   std::string text;
-  for (const plan::MeshAxis &axis : mesh.axes)
-    text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis.name, axis.size);
+  for (plan::Axis axis : plan::allAxes)
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", nameOf(axis), mesh.sizeOf(axis));
   return text;
 }
 

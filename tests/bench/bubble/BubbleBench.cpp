@@ -48,6 +48,7 @@ public:
       return [](void *const *, const dg_scalars *, uint32_t) { sleepFor(2 * passNs); };
     return [](void *const *, const dg_scalars *, uint32_t) {};
   }
+  std::optional<uint32_t> tilesOf(const std::string &) const override { return 1; }
 };
 
 /// Makes the last kernel before a chunk sends, or else its last, the one that takes all its time.
@@ -55,16 +56,16 @@ Status replaceKernels(plan::Plan &plan, const plan::Program &program) {
   bool isCutInTwo = program.schedule.starts_with("zb");
   for (size_t index = 0; index < plan.chunks.size(); ++index) {
     const plan::Chunk &chunk = plan.chunks[index];
-    plan::Task *last = nullptr;
+    plan::Kernel *last = nullptr;
     bool hasSent = false;
     for (plan::TaskId id : chunk.tasks) {
       plan::Task &task = plan.tasks[id];
-      hasSent = hasSent || task.kind == plan::TaskKind::send;
-      if (task.kind != plan::TaskKind::kernel)
+      hasSent = hasSent || task.as<plan::Send>();
+      plan::Kernel *kernel = task.as<plan::Kernel>();
+      if (!kernel)
         continue;
-      task.kernel = "none";
-      task.tiles = 1;
-      last = hasSent && last ? last : &task;
+      kernel->symbol = "none";
+      last = hasSent && last ? last : kernel;
     }
     bool isPass = chunk.phase == plan::Phase::forward || chunk.phase == plan::Phase::backward;
     if (!isPass || &plan.programs[chunk.program] != &program)
@@ -72,7 +73,7 @@ Status replaceKernels(plan::Plan &plan, const plan::Program &program) {
     if (!last)
       return Status::error(ErrorKind::badInput, "chunk {} of stage {} has no kernel that could take its time", index,
                            chunk.stage);
-    last->kernel = chunk.phase == plan::Phase::backward && !isCutInTwo ? "two" : "one";
+    last->symbol = chunk.phase == plan::Phase::backward && !isCutInTwo ? "two" : "one";
   }
   return Status::ok();
 }

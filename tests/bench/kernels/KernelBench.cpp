@@ -173,7 +173,7 @@ int main(int argc, char **argv) {
       if (spec.aliasedOperand[r] < 0)
         pointers.push_back(makeBuffer(op->getResult(r).getType()));
     auto kernel = reinterpret_cast<dg_kernel>(dlsym(handle, spec.symbol.c_str()));
-    dg_scalars scalars{0.0f, 1.0f, 1, 0};
+    dg_scalars scalars{1, 0, 0.0f};
     double best = 1e9, from = seconds();
     for (int round = 0; round < 2000 && seconds() - from < 0.3; ++round) {
       double before = seconds();

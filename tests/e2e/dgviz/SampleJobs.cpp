@@ -24,7 +24,9 @@ Plan hostilePlan() {
   plan.search.alternatives = {{attack, 1500, 4096}};
   for (Task &task : plan.tasks) {
     task.name += attack;
-    task.op = task.kernel = task.source = attack;
+    task.op = task.source = attack;
+    if (Kernel *kernel = task.as<Kernel>())
+      kernel->symbol = attack;
   }
   for (Value &value : plan.values)
     value.name += attack;

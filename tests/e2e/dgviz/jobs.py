@@ -103,6 +103,13 @@ def drawn_ops(plan, program):
             if plan["ops"][op]["kind"] != "finish"]
 
 
+def values_of(op):
+    """The values that an op touches, in its order; none for a finish."""
+    if op["kind"] == "kernel":
+        return [value for value, _ in op["buffers"]]
+    return [op[key] for key in ("value", "from", "to") if key in op]
+
+
 def traffic(plan, program):
     """(from, to) → bytes of a step, over all pairs of ranks."""
     mesh, found = plan["mesh"], {}
@@ -114,7 +121,7 @@ def traffic(plan, program):
                 op = plan["ops"][number]
                 if op["kind"] not in ("send", "all_reduce", "all_gather", "reduce_scatter"):
                     continue
-                moved = plan["values"][op["buffers"][1 if op["kind"] == "all_gather" else 0]]["bytes"]
+                moved = plan["values"][values_of(op)[1 if op["kind"] == "all_gather" else 0]]["bytes"]
                 for data in range(mesh["data"]):
                     for tensor in range(mesh["tensor"]):
                         here = place(stage, data, tensor)

@@ -88,9 +88,9 @@ class PageTest(ViewTest):
         job = jobs.lenet(self.folder, "partial.dgx", "--mesh", "data=2")
         plan = jobs.plan_of(job)
         reduces = [op for op in plan["ops"] if op["kind"] == "all_reduce" and op["name"] == "fc1.weight/all_reduce"]
-        gradient = reduces[0]["buffers"][0]
+        gradient = reduces[0]["value"]
         for number, op in enumerate(plan["ops"]):
-            if gradient not in op.get("reads", []) + op.get("writes", []) or op["kind"] == "finish":
+            if gradient not in jobs.values_of(op):
                 continue
             self.open(job, fragment=f"#graph&op={number}")
             row = next(row for row in self.browser.texts("#side .value-row") if row.startswith(plan["values"][gradient]["name"]))

@@ -93,7 +93,7 @@ class ViewTest(unittest.TestCase):
         self.assertIn(task["kernel"], side)
         self.assertIn(flop_text(task["flops"]), side)
         self.assertRegex(side, r"predicted[\d.]+ (µs|ms) a call")
-        for value in task["reads"] + task["writes"]:
+        for value in jobs.values_of(task):
             self.assertIn(" × ".join(map(str, plan["values"][value]["shape"])), side)
         self.assertEqual(len(self.browser.all("#view-graph .node.selected")), 1)
         self.check_shards(plan, task)
@@ -115,7 +115,7 @@ class ViewTest(unittest.TestCase):
         """The drawing of the first tensor: as many cells as parts, each rank of the stage as often as it holds one."""
         if plan["mesh"]["data"] * plan["mesh"]["tensor"] == 1:
             return
-        value = plan["values"][(task["buffers"] + task["reads"])[0]]
+        value = plan["values"][jobs.values_of(task)[0]]
         parts = 1
         for axis in value["sharding"]:
             parts *= plan["mesh"][axis] if axis else 1
@@ -180,7 +180,7 @@ class ViewTest(unittest.TestCase):
         expected = jobs.traffic(plan, "train")
         shown = self.browser.run("return [...document.querySelectorAll('.cell')].map((c) => [+c.dataset.from, +c.dataset.to, +c.dataset.value])")
         self.assertEqual({(a, b): value for a, b, value in shown if value}, {pair: round(value) for pair, value in expected.items()})
-        moving = [op for op in jobs.drawn_ops(plan, "train") if plan["ops"][op]["kind"] in ("send", "all_reduce", "all_gather", "reduce_scatter", "broadcast")]
+        moving = [op for op in jobs.drawn_ops(plan, "train") if plan["ops"][op]["kind"] in ("send", "all_reduce", "all_gather", "reduce_scatter")]
         self.assertEqual(len(self.browser.rows("#view-communication > .panel")), len(moving))
 
     def check_passes(self, job):

@@ -47,7 +47,8 @@ def plan_bytes(commands, precision):
     """Bytes of activations, and of what data ranks reduce, in the plan of a larger GPT over two ranks."""
     plan = json.loads(commands.run("dgc", "gpt:layers=4,hidden=128,heads=4,seq=64,vocab=512", "--batch", 8, "--mesh", "data=2", "--precision", precision, "--emit", "plan"))
     activations = sum(value["bytes"] for value in plan["values"] if value["kind"] == "activation")
-    return activations, sum(collective["bytes"] for collective in plan["collectives"])
+    written = [op.get("to", op.get("value")) for op in plan["ops"] if op["kind"] in ("all_reduce", "all_gather", "reduce_scatter")]
+    return activations, sum(plan["values"][value]["bytes"] for value in written)
 
 
 def checkpoint_types(path):

@@ -30,7 +30,7 @@ plan::Plan makePlan(int64_t pipe, int64_t data, int64_t tensor) {
   plan::Plan plan;
   plan.model.name = "toy";
   plan.model.optimizer = "sgd:lr=0.01,momentum=0.5";
-  plan.mesh.axes = {{"pipe", pipe}, {"data", data}, {"tensor", tensor}};
+  plan.mesh.sizes = {pipe, data, tensor};
   uint32_t last = uint32_t(pipe - 1);
   std::string axis = tensor > 1 ? "tensor" : "", zero = data > 1 ? "data" : "";
   plan.values = {keptValue(plan.mesh, "fc1.weight", 0, {7, 6}, {"", axis}),

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 static plan::Plan largePlan() {
   plan::Plan plan;
-  plan.mesh.axes = {{"pipe", 1}, {"data", 2}, {"tensor", 1}};
+  plan.mesh.sizes = {1, 2, 1};
   plan.values = {keptValue(plan.mesh, "weight", 0, {500, 1000}, {"", ""})};
   return plan;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that the runs of all writing ranks cover a global tensor exactly once, for every small shape and sharding.
 #include "runtime/checkpoint/ShardRuns.h"
+#include "tests/unit/plan/HandTasks.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +14,7 @@ static plan::Value shardedValue(const std::vector<int64_t> &shape, const std::ve
                                 const plan::Mesh &mesh) {
   plan::Value value;
   value.globalShape = value.shape = shape;
-  value.sharding = sharding;
+  value.sharding = plan::testing::axesNamed(sharding);
   for (size_t dim = 0; dim < shape.size(); ++dim)
     if (int64_t parts = mesh.sizeOf(sharding[dim]); parts > 0)
       value.shape[dim] = (shape[dim] + parts - 1) / parts;
@@ -22,7 +23,7 @@ static plan::Value shardedValue(const std::vector<int64_t> &shape, const std::ve
 
 TEST(ShardRuns, writersCoverEveryElementOnce) {
   plan::Mesh mesh;
-  mesh.axes = {{"pipe", 1}, {"data", 2}, {"tensor", 3}};
+  mesh.sizes = {1, 2, 3};
   const std::string axes[] = {"", "data", "tensor"};
   for (int64_t a : {1, 2, 5})
     for (int64_t b : {1, 3, 7})
@@ -52,7 +53,7 @@ TEST(ShardRuns, writersCoverEveryElementOnce) {
 
 TEST(ShardRuns, runsAreAsLongAsPossible) {
   plan::Mesh mesh;
-  mesh.axes = {{"pipe", 1}, {"data", 1}, {"tensor", 2}};
+  mesh.sizes = {1, 1, 2};
   EXPECT_EQ(shardRunsOf(shardedValue({8, 4, 2}, {"", "", ""}, mesh), mesh, {}), (std::vector<ShardRun>{{0, 0, 64}}));
   EXPECT_EQ(shardRunsOf(shardedValue({8, 4, 2}, {"tensor", "", ""}, mesh), mesh, {0, 0, 1}),
             (std::vector<ShardRun>{{0, 32, 32}}));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/checkpoint/CheckpointWriter.h"
+#include "tests/unit/plan/HandTasks.h"
 
 #include <barrier>
 #include <cstring>
@@ -21,7 +22,7 @@ inline plan::Value keptValue(const plan::Mesh &mesh, const std::string &name, ui
   value.stage = stage;
   value.kind = kind;
   value.globalShape = value.shape = shape;
-  value.sharding = sharding;
+  value.sharding = plan::testing::axesNamed(sharding);
   value.bytes = sizeof(float);
   for (size_t dim = 0; dim < shape.size(); ++dim) {
     if (int64_t parts = mesh.sizeOf(sharding[dim]); parts > 0)

@@ -253,7 +253,7 @@ void KernelCases::run(const Case &one, const LoadedObject &object) {
     expected.assign(evaluated->begin(), evaluated->end());
   }
 
-  dg_scalars scalars{float(one.options.lr), 1.0f, one.options.step, one.options.seed};
+  dg_scalars scalars{one.options.step, one.options.seed, float(one.options.lr)};
   std::vector<std::string> firstBytes;
   for (int round = 0; round < 3; ++round) {
     std::vector<GuardedBuffer> buffers;

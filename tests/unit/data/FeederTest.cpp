@@ -22,8 +22,8 @@ plan::Value input(const std::string &name, uint32_t stage, plan::DType type, std
   value.kind = plan::ValueKind::input;
   value.dtype = type;
   value.shape = value.globalShape = std::move(shape);
-  value.sharding.assign(value.shape.size(), "");
-  value.sharding[0] = "data";
+  value.sharding.resize(value.shape.size());
+  value.sharding[0] = plan::Axis::data;
   value.slots = slots;
   return value;
 }
@@ -31,7 +31,7 @@ plan::Value input(const std::string &name, uint32_t stage, plan::DType type, std
 /// x on stage 0, y and the weights on stage 1.
 plan::Plan makePlan(int64_t batch, uint32_t microbatches, int64_t dataRanks) {
   plan::Plan plan;
-  plan.mesh.axes = {{"pipe", 2}, {"data", dataRanks}, {"tensor", 1}};
+  plan.mesh.sizes = {2, dataRanks, 1};
   int64_t rows = rowsNeeded(batch, {microbatches, dataRanks});
   plan.values = {input("x", 0, plan::DType::f32, {rows, 2}, microbatches),
                  input("y", 1, plan::DType::i64, {rows}, microbatches),

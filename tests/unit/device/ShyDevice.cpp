@@ -79,9 +79,8 @@ public:
 
   bool findKernel(const std::string &symbol, Node &node) override {
     node.kernel = library.find(symbol);
-    if (std::optional<uint32_t> tiles = library.tilesOf(symbol))
-      node.tiles = *tiles;
-    return node.kernel != nullptr;
+    node.tiles = library.tilesOf(symbol).value_or(0);
+    return node.kernel && node.tiles > 0;
   }
 
   void stop() override {

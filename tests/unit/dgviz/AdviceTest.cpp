@@ -44,7 +44,7 @@ Plan withoutUpdateChunk() {
     if (value.kind == ValueKind::accumulator)
       value.kind = ValueKind::gradient;
   for (Task &task : plan.tasks)
-    if (task.kind == TaskKind::allReduce && task.name.rfind("grad ", 0) == 0)
+    if (task.as<AllReduce>() && task.name.rfind("grad ", 0) == 0)
       task.name = task.name.substr(5);
   Chunk &backward = plan.chunks[2], &update = plan.chunks[3];
   backward.tasks.insert(backward.tasks.end(), update.tasks.begin(), update.tasks.end());
@@ -128,12 +128,12 @@ TEST(Advice, NamesEachKindOfLimit) {
 
 TEST(Work, UpdatesInABackwardChunkAreUpdates) {
   Plan apart = samplePlan({.stages = 1, .data = 2, .microbatches = 1}), joined = withoutUpdateChunk();
-  std::vector<Work> expected = workOf(apart), found = workOf(joined);
+  std::vector<viz::Work> expected = workOf(apart), found = workOf(joined);
   for (TaskId id = 0; id < apart.tasks.size(); ++id)
     EXPECT_EQ(viz::nameOf(found[id]), viz::nameOf(expected[id])) << joined.tasks[id].name;
-  EXPECT_EQ(found[taskNamed(joined, "grad fc0_1.weight/matmul")], Work::weightGradient);
-  EXPECT_EQ(found[taskNamed(joined, "grad a0_0/matmul")], Work::inputGradient);
-  EXPECT_EQ(found[taskNamed(joined, "update fc0_1.weight")], Work::update);
+  EXPECT_EQ(found[taskNamed(joined, "grad fc0_1.weight/matmul")], viz::Work::weightGradient);
+  EXPECT_EQ(found[taskNamed(joined, "grad a0_0/matmul")], viz::Work::inputGradient);
+  EXPECT_EQ(found[taskNamed(joined, "update fc0_1.weight")], viz::Work::update);
 }
 
 TEST(PartialSums, LastUntilTheyAreReduced) {
@@ -144,7 +144,7 @@ TEST(PartialSums, LastUntilTheyAreReduced) {
     std::string sum = "sum fc0_1.weight",
                 reduce = plan.chunks.size() > 3 ? "grad fc0_1.weight/all_reduce" : "fc0_1.weight/all_reduce";
     ASSERT_TRUE(found.contains({"grad fc0_1.weight/matmul", sum}));
-    EXPECT_EQ((found[{"grad fc0_1.weight/matmul", sum}].axes), std::vector<std::string>{"data"});
+    EXPECT_EQ((found[{"grad fc0_1.weight/matmul", sum}].axes), std::vector<Axis>{Axis::data});
     ASSERT_TRUE(found.contains({reduce, sum}));
     EXPECT_TRUE((found[{reduce, sum}].isReduced));
     EXPECT_FALSE(found.contains({"update fc0_1.weight", sum})) << "the sum is whole there";

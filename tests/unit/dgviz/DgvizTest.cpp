@@ -114,7 +114,7 @@ TEST(OpTree, EveryOpButZeroingIsInOneBox) {
     }
   for (const Chunk &chunk : plan.chunks)
     for (TaskId task : chunk.tasks) {
-      bool isDrawn = chunk.phase != Phase::begin && plan.tasks[task].kind != TaskKind::finish;
+      bool isDrawn = chunk.phase != Phase::begin && !plan.tasks[task].as<Finish>();
       EXPECT_EQ(drawn.count(task), isDrawn ? 1u : 0u) << plan.tasks[task].name;
     }
   size_t crossing = 0;

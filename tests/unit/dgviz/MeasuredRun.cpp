@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/dgviz/MeasuredRun.h"
+#include "runtime/plan/TaskTraits.h"
 #include "tools/dgviz/FlowGraph.h"
 
 #include <nlohmann/json.hpp>
@@ -45,16 +46,16 @@ private:
     Rank &own = ranks[size_t(rank)];
     auto [id, microbatch] = own.tasks[own.next];
     const Task &task = plan.tasks[id];
-    if (task.kind == TaskKind::finish) {
-      double endUs = endOf(rank, task.finishes, microbatch);
+    if (const Finish *finish = task.as<Finish>()) {
+      double endUs = endOf(rank, finish->task, microbatch);
       if (endUs < 0)
         return false;
-      note(rank, 1, task.finishes, microbatch, starts.at({rank, task.finishes, microbatch}), endUs);
+      note(rank, 1, finish->task, microbatch, starts.at({rank, finish->task, microbatch}), endUs);
       note(rank, 0, id, microbatch, own.nowUs, std::max(own.nowUs, endUs));
       own.nowUs = std::max(own.nowUs, endUs);
-    } else if (isCommunication(task.kind)) {
+    } else if (isCommunication(task.kind())) {
       starts[{rank, id, microbatch}] = own.nowUs;
-      if (task.kind == TaskKind::send)
+      if (task.as<Send>())
         note(rank, 1, id, microbatch, own.nowUs, own.nowUs + times.communicationUs);
     } else {
       double lengthUs = times.computeUs(rank, id, microbatch);
@@ -68,13 +69,13 @@ private:
   double endOf(int64_t rank, TaskId id, uint32_t microbatch) const {
     const Task &task = plan.tasks[id];
     std::vector<std::pair<int64_t, TaskId>> others;
-    if (task.kind == TaskKind::receive) {
+    if (const Receive *receive = task.as<Receive>()) {
       int64_t perStage = plan.mesh.numRanks() / plan.numStages();
       for (TaskId send = 0; send < plan.tasks.size(); ++send)
-        if (plan.tasks[send].kind == TaskKind::send && plan.tasks[send].channel == task.channel)
-          others.push_back({task.peerStage * perStage + rank % perStage, send});
+        if (plan.tasks[send].as<Send>() && channelOf(plan.tasks[send]) == receive->channel)
+          others.push_back({receive->peerStage * perStage + rank % perStage, send});
     } else {
-      for (int64_t other : plan.mesh.groupOf(rank, task.axis))
+      for (int64_t other : plan.mesh.groupOf(rank, *axisOf(task)))
         others.push_back({other, id});
     }
     double readyUs = starts.at({rank, id, microbatch});

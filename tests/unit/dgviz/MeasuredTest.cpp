@@ -106,8 +106,7 @@ TEST(MeasuredText, ShowsComputingWhereRanksCompute) {
   dg::test::TemporaryFolder folder;
   Plan plan = samplePlan();
   // Communication is long, and mostly hidden: sends travel while the next micro-batch is computed.
-  RunTimes times{[&](int64_t, TaskId task, uint32_t) { return plan.tasks[task].kind == TaskKind::kernel ? 10.0 : 0.1; },
-                 8};
+  RunTimes times{[&](int64_t, TaskId task, uint32_t) { return plan.tasks[task].as<Kernel>() ? 10.0 : 0.1; }, 8};
   std::string job = folder.path("job.dgx");
   ASSERT_TRUE(package::writePackage(job, {package::PackageEntry::ofText("plan.json", toJson(plan))}));
   Result<Report> report = makeReport({job, folder.write("trace.json", traceOfRun(plan, times)), "", ""});

@@ -2,6 +2,7 @@
 // Proves what dgviz works out about a program: times, critical path, memory, traffic, advice, differences, and the
 // reading of traces.
 #include "runtime/package/Package.h"
+#include "runtime/plan/TaskTraits.h"
 #include "tests/unit/TemporaryFolder.h"
 #include "tests/unit/plan/SamplePlan.h"
 #include "tools/dgviz/Exports.h"
@@ -81,11 +82,12 @@ TEST(Timeline, CriticalPathReachesFromStartToEnd) {
 
 TEST(Timeline, GradientsOfWeightsAndInputsAreToldApart) {
   Report report = reportOf();
-  std::map<Work, int> counts;
+  std::map<viz::Work, int> counts;
   const Plan &plan = report.job->plan;
   for (TaskId id = 0; id < plan.tasks.size(); ++id)
     ++counts[report.programs[0].work[id]];
-  for (Work work : {Work::forward, Work::inputGradient, Work::weightGradient, Work::update, Work::communication})
+  for (viz::Work work : {viz::Work::forward, viz::Work::inputGradient, viz::Work::weightGradient, viz::Work::update,
+                         viz::Work::communication})
     EXPECT_GT(counts[work], 0) << viz::nameOf(work);
 }
 
@@ -120,7 +122,7 @@ TEST(Communication, MatrixHasWhatTheOpsMove) {
   ASSERT_EQ(view.matrix.size, 8u);
   double sends = 0, reduces = 0;
   for (const CommunicationOp &op : view.communications)
-    (plan.tasks[op.task].kind == TaskKind::send ? sends : reduces) += double(op.bytes) * op.calls;
+    (plan.tasks[op.task].as<Send>() ? sends : reduces) += double(op.bytes) * op.calls;
   // Four ranks send each tensor; of a sum over four ranks each gives 2/4 to each of three others.
   double expected = sends * 4 + reduces * 4 * 3 * 2 / 4;
   EXPECT_NEAR(std::accumulate(view.matrix.bytes.begin(), view.matrix.bytes.end(), 0.0), expected, 1e-6);
@@ -156,7 +158,7 @@ TEST(Advice, NamesWhatLimitsAndWhatHelps) {
 TEST(Difference, SaysWhatMoved) {
   Plan before = samplePlan(), after = samplePlan();
   TaskId moved = taskNamed(after, "fc0_0/matmul"), renamed = taskNamed(after, "fc0_1/matmul");
-  after.values[after.tasks[moved].writes[0]].dtype = DType::bf16;
+  after.values[writesOf(after.tasks[moved])[0]].dtype = DType::bf16;
   after.tasks[renamed].name = "new/matmul";
   Result<Report> a = makeReport(before), b = makeReport(after);
   ASSERT_TRUE(a && b);

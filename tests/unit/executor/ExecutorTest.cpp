@@ -82,7 +82,7 @@ TEST(ExecutorTest, microbatchesUseTheirSlots) {
     maker.addTask(begin, TaskKind::zero, "zero", {sum});
     TaskId first = maker.addKernel(forward, "times_ten", {x, y});
     TaskId second = maker.addKernel(forward, "add", {y, sum}, {first});
-    maker.plan.tasks[second].reads.push_back(sum);
+    maker.makeInPlace(second);
     maker.addAction(begin);
     for (uint32_t m = 0; m < 4; ++m)
       maker.addAction(forward, m);
@@ -221,7 +221,8 @@ TEST(ExecutorTest, collectivesOfOneRankNeedNoTransport) {
   TaskId reduce = maker.addTask(chunk, TaskKind::allReduce, "reduce", {a});
   TaskId gather = maker.addTask(chunk, TaskKind::allGather, "gather", {a, b}, {maker.addFinish(chunk, reduce)});
   TaskId slice = maker.addTask(chunk, TaskKind::slice, "slice", {b, c}, {maker.addFinish(chunk, gather)});
-  maker.plan.tasks[reduce].axis = maker.plan.tasks[gather].axis = maker.plan.tasks[slice].axis = "data";
+  for (TaskId id : {reduce, gather, slice})
+    plan::testing::setAxis(maker.plan.tasks[id], plan::Axis::data);
   maker.addAction(chunk);
   test::TableLibrary library = testLibrary();
   auto executor = executorFor(maker, library);
@@ -274,29 +275,27 @@ std::string refusal(const std::function<void(plan::Plan &)> &spoil) {
 TEST(ExecutorTest, rejections) {
   EXPECT_EQ(refusal([](plan::Plan &) {}), "accepted");
   EXPECT_EQ(
-      refusal([](plan::Plan &plan) { plan.tasks[0].kernel = "gone"; }),
+      refusal([](plan::Plan &plan) { plan.tasks[0].as<plan::Kernel>()->symbol = "gone"; }),
       "program 'train' calls 1 kernels that its object lacks, the first is 'gone'; compile the job again with this "
       "dgc");
   EXPECT_EQ(
       refusal([](plan::Plan &plan) { plan.tasks[0].deps = {1}; }),
       "task 'times_ten' (dg.test, test.mlir:1:1) depends on task 1, which is not before it in its chunk; the plan is "
       "damaged: compile the job again");
-  EXPECT_EQ(
-      refusal([](plan::Plan &plan) { plan.tasks[1].kind = TaskKind::copy; }),
-      "task 'count' (dg.test, test.mlir:1:1) has 1 buffers, expected 2; the plan is damaged: compile the job again");
-  EXPECT_EQ(refusal([](plan::Plan &plan) {
-              plan.tasks[1].kind = TaskKind::loop;
-              plan.tasks[1].body = 0;
-            }),
+  EXPECT_EQ(refusal([](plan::Plan &plan) { plan.tasks[1].work = plan::Copy{0, 9}; }),
+            "task 'count' (dg.test, test.mlir:1:1) has buffer 9, which is not a value of stage 0; the plan is damaged: "
+            "compile the job again");
+  EXPECT_EQ(refusal([](plan::Plan &plan) { plan.tasks[1].work = plan::Loop{0, 1}; }),
             "chunk 0 loops over itself; compile the job again");
-  EXPECT_EQ(refusal([](plan::Plan &plan) { plan.tasks[1].kind = TaskKind::send, plan.tasks[1].peerStage = 1; }),
+  EXPECT_EQ(refusal([](plan::Plan &plan) { plan.tasks[1].work = plan::Send{0, 1, 0}; }),
             "task 'count' (dg.test, test.mlir:1:1) talks to another rank, but this rank has no transport");
   EXPECT_EQ(
-      refusal([](plan::Plan &plan) { plan.tasks[1].kind = TaskKind::receive; }),
+      refusal([](plan::Plan &plan) { plan.tasks[1].work = plan::Receive{0, 0, 0}; }),
       "task 'count' (dg.test, test.mlir:1:1) has no finish task in its chunk; the plan is damaged: compile the job "
       "again");
-  EXPECT_EQ(refusal([](plan::Plan &plan) { plan.tasks[1].tiles = 0; }),
-            "task 'count' (dg.test, test.mlir:1:1) has no tiles; the plan is damaged: compile the job again");
+  EXPECT_EQ(refusal([](plan::Plan &plan) { plan.tasks[1].as<plan::Kernel>()->symbol = "count/0"; }),
+            "program 'train' calls 1 kernels that its object lacks, the first is 'count/0'; compile the job again with "
+            "this dgc");
   for (const auto &spoil : std::vector<std::function<void(plan::Plan &)>>{
            [](plan::Plan &plan) { plan.values[1].offset = 32; },
            [](plan::Plan &plan) { plan.values[1].offset = uint64_t(1) << 63; },

@@ -24,7 +24,7 @@ Value valueOf(std::vector<int64_t> shape, DType type, Init init) {
   value.name = "fc1.weight";
   value.dtype = type;
   value.shape = value.globalShape = shape;
-  value.sharding.assign(shape.size(), "");
+  value.sharding.resize(shape.size());
   value.init = init;
   value.bytes = uint64_t(plan::sizeOf(type));
   for (int64_t size : shape)
@@ -55,9 +55,9 @@ TEST(InitialValuesTest, shardsMakeUpTheWhole) {
   std::vector<float> expected = fill<float>(whole, Mesh{}, {});
 
   Mesh mesh;
-  mesh.axes = {{"pipe", 1}, {"data", 4}, {"tensor", 2}};
+  mesh.sizes = {1, 4, 2};
   Value shard = whole;
-  shard.sharding = {"data", "tensor"};
+  shard.sharding = {plan::Axis::data, plan::Axis::tensor};
   shard.shape = {3, 4}; // ceil(10 / 4), ceil(7 / 2)
   shard.bytes = 3 * 4 * sizeof(float);
   for (int64_t data = 0; data < 4; ++data)
@@ -84,11 +84,11 @@ TEST(InitialValuesTest, constantsOfNarrowTypes) {
 TEST(InitialValuesTest, fileIsCutToo) {
   std::vector<float> tensor = {0, 1, 2, 3, 4, 5};
   Value value = valueOf({2, 3}, DType::f32, {Init::Kind::file, 0});
-  value.sharding = {"", "tensor"};
+  value.sharding = {std::nullopt, plan::Axis::tensor};
   value.shape = {2, 2};
   value.bytes = 16;
   Mesh mesh;
-  mesh.axes = {{"pipe", 1}, {"data", 1}, {"tensor", 2}};
+  mesh.sizes = {1, 1, 2};
   std::vector<float> out(4, -1.0f);
   fillInitial(value, mesh, {0, 0, 1}, seed, std::as_bytes(std::span(tensor)), out.data());
   EXPECT_EQ(out, (std::vector<float>{2, 0, 5, 0}));

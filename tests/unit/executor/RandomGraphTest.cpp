@@ -100,7 +100,7 @@ private:
       id = maker.addKernel(chunk, fmt::format("mix{}x{}{}", numInputs, tiles, isInPlace ? "inplace" : ""), values, {},
                            tiles);
       if (isInPlace)
-        maker.plan.tasks[id].reads.push_back(values.back());
+        maker.makeInPlace(id);
     }
     plan::Task &task = maker.plan.tasks[id];
     task.flops = pick(1'000'000); // what is urgent is then seldom what comes first
@@ -111,12 +111,13 @@ private:
 
   /// One of them writes (the last buffer) what the other uses; loops conflict with everything.
   static bool conflicts(const plan::Task &a, const plan::Task &b) {
-    if (a.kind == TaskKind::loop || b.kind == TaskKind::loop)
+    if (a.as<plan::Loop>() || b.as<plan::Loop>())
       return true;
     auto uses = [](const plan::Task &task, ValueId value) {
-      return std::find(task.buffers.begin(), task.buffers.end(), value) != task.buffers.end();
+      std::vector<ValueId> values = valuesOf(task);
+      return std::find(values.begin(), values.end(), value) != values.end();
     };
-    return uses(a, b.buffers.back()) || uses(b, a.buffers.back());
+    return uses(a, valuesOf(b).back()) || uses(b, valuesOf(a).back());
   }
 
   std::mt19937 random;
@@ -137,19 +138,19 @@ public:
     for (TaskId id : plan.chunks[chunk].tasks) {
       const plan::Task &task = plan.tasks[id];
       std::vector<void *> buffers;
-      for (ValueId value : task.buffers)
+      for (ValueId value : valuesOf(task))
         buffers.push_back(memory.data() + plan.values[value].offset +
                           index % plan.values[value].slots * plan.values[value].stride);
-      if (task.kind == TaskKind::loop)
-        for (uint32_t trip = 0; trip < task.trips; ++trip)
-          runChunk(task.body, trip, scalars);
-      else if (task.kind == TaskKind::zero)
-        std::memset(buffers[0], 0, plan.values[task.buffers[0]].bytes);
-      else if (task.kind == TaskKind::copy)
-        std::memcpy(buffers[1], buffers[0], plan.values[task.buffers[0]].bytes);
-      else
-        for (uint32_t tile = task.tiles; tile-- > 0;)
-          library.find(task.kernel)(buffers.data(), &scalars, tile);
+      if (const auto *loop = task.as<plan::Loop>())
+        for (uint32_t trip = 0; trip < loop->trips; ++trip)
+          runChunk(loop->body, trip, scalars);
+      else if (const auto *zero = task.as<plan::Zero>())
+        std::memset(buffers[0], 0, plan.values[zero->value].bytes);
+      else if (const auto *copy = task.as<plan::Copy>())
+        std::memcpy(buffers[1], buffers[0], plan.values[copy->from].bytes);
+      else if (const auto *kernel = task.as<plan::Kernel>())
+        for (uint32_t tile = *library.tilesOf(kernel->symbol); tile-- > 0;)
+          library.find(kernel->symbol)(buffers.data(), &scalars, tile);
     }
   }
 

@@ -72,28 +72,27 @@ TEST_P(RanksTest, collectives) {
   PlanMaker maker(1, 4, 2);
   ValueId x = maker.addValue("x", {4, 6}), y = maker.addValue("y", {2, 3}), all = maker.addValue("all", {2, 12}),
           part = maker.addValue("part", {2, 12}), mine = maker.addValue("mine", {2, 3}),
-          root = maker.addValue("root", {5}), cut = maker.addValue("cut", {1, 6}), odd = maker.addValue("odd", {2, 6});
+          cut = maker.addValue("cut", {1, 6}), odd = maker.addValue("odd", {2, 6});
   ChunkId chunk = maker.addChunk();
   uint32_t channel = 0;
   auto collective = [&](TaskKind kind, std::vector<ValueId> buffers, std::vector<TaskId> deps = {}) {
     TaskId id = maker.addTask(chunk, kind, fmt::format("collective {}", channel), buffers, deps);
-    maker.plan.tasks[id].axis = "data";
-    maker.plan.tasks[id].channel = channel++;
+    plan::testing::setAxis(maker.plan.tasks[id], plan::Axis::data);
+    plan::testing::setChannel(maker.plan.tasks[id], channel++);
     return id;
   };
   std::vector<TaskId> started = {collective(TaskKind::allReduce, {x}), collective(TaskKind::allGather, {y, all}),
-                                 collective(TaskKind::reduceScatter, {part, mine}),
-                                 collective(TaskKind::broadcast, {root})};
-  maker.plan.tasks[started[1]].dim = maker.plan.tasks[started[2]].dim = 1;
-  maker.plan.tasks[started[3]].root = 2;
+                                 collective(TaskKind::reduceScatter, {part, mine})};
+  for (size_t i : {1, 2})
+    plan::testing::setDim(maker.plan.tasks[started[i]], 1);
   std::vector<TaskId> finished;
   for (TaskId id : started)
     finished.push_back(maker.addFinish(chunk, id));
   TaskId slice = maker.addTask(chunk, TaskKind::slice, "slice", {x, cut}, {finished[0]});
-  maker.plan.tasks[slice].axis = "data";
+  plan::testing::setAxis(maker.plan.tasks[slice], plan::Axis::data);
   // Two columns to a rank: the third has what is left of six, the fourth nothing.
   TaskId uneven = maker.addTask(chunk, TaskKind::slice, "uneven", {x, odd}, {finished[0]});
-  maker.plan.tasks[uneven].axis = "tensor";
+  plan::testing::setAxis(maker.plan.tasks[uneven], plan::Axis::tensor);
   maker.addAction(chunk);
 
   runRanks(maker.plan, GetParam(), [&](Executor &executor, int64_t rank) {
@@ -105,8 +104,6 @@ TEST_P(RanksTest, collectives) {
       }
       for (int i = 0; i < 6; ++i)
         floatsOf(executor, y)[i] = float(rank * 10 + i);
-      for (int i = 0; i < 5; ++i)
-        floatsOf(executor, root)[i] = float(rank * step + i);
       Status status = executor.runStep(0, test::scalarsOf(step));
       ASSERT_TRUE(status) << status.message();
       // Ranks of a group: tensor, tensor + 2, … + 6; their sum is 4 · tensor + 12.
@@ -122,8 +119,6 @@ TEST_P(RanksTest, collectives) {
         for (int column = 0; column < 3; ++column)
           EXPECT_EQ(floatsOf(executor, mine)[row * 3 + column],
                     sumOfRanks + 4 * float((row * 12 + data * 3 + column) * step));
-      for (int i = 0; i < 5; ++i)
-        EXPECT_EQ(floatsOf(executor, root)[i], float((4 + tensor) * step + i));
       for (int i = 0; i < 6; ++i)
         EXPECT_EQ(floatsOf(executor, cut)[i], floatsOf(executor, x)[data * 6 + i]);
       for (int i = 0; i < 12; ++i)
@@ -142,8 +137,8 @@ void runPipeline(uint32_t threads, uint32_t microbatches, uint32_t slots, uint32
   ValueId arrived = maker.addValue("arrived", {count}, 1, warmup), back = maker.addValue("back", {count}, 1, slots);
   auto message = [&](ChunkId chunk, TaskKind kind, ValueId value, uint32_t channel, std::vector<TaskId> deps = {}) {
     TaskId id = maker.addTask(chunk, kind, kind == TaskKind::send ? "send" : "receive", {value}, deps);
-    maker.plan.tasks[id].peerStage = 1 - maker.plan.tasks[id].stage;
-    maker.plan.tasks[id].channel = channel;
+    plan::testing::setPeer(maker.plan.tasks[id], 1 - maker.plan.tasks[id].stage);
+    plan::testing::setChannel(maker.plan.tasks[id], channel);
     return id;
   };
   ChunkId begin = maker.addChunk(plan::Phase::begin), forward0 = maker.addChunk(),
@@ -153,7 +148,7 @@ void runPipeline(uint32_t threads, uint32_t microbatches, uint32_t slots, uint32
   message(forward0, TaskKind::send, sent, 0, {maker.addKernel(forward0, "times_three", {x, sent}, {}, 4)});
   TaskId finish = maker.addFinish(backward0, message(backward0, TaskKind::receive, gradient, 1));
   TaskId last = maker.addKernel(backward0, "accumulate", {gradient, sum}, {finish});
-  maker.plan.tasks[last].reads.push_back(sum);
+  maker.makeInPlace(last);
   maker.addFinish(forward1, message(forward1, TaskKind::receive, arrived, 0));
   message(backward1, TaskKind::send, back, 1, {maker.addKernel(backward1, "plus_one", {arrived, back})});
 
@@ -203,10 +198,9 @@ TEST_P(RanksTest, memoryOfASendIsReused) {
   ChunkId chunk0 = maker.addChunk(), chunk1 = maker.addChunk(plan::Phase::forward, 1);
   TaskId made = maker.addKernel(chunk0, "times_three", {x, sent}, {}, 4);
   TaskId send = maker.addTask(chunk0, TaskKind::send, "send", {sent}, {made});
-  maker.plan.tasks[send].peerStage = 1;
+  plan::testing::setPeer(maker.plan.tasks[send], 1);
   maker.addKernel(chunk0, "plus_one", {x, reused}, {send});
   TaskId receive = maker.addTask(chunk1, TaskKind::receive, "receive", {arrived});
-  maker.plan.tasks[receive].peerStage = 0;
   maker.addFinish(chunk1, receive);
   maker.addAction(chunk0);
   maker.addAction(chunk1);
@@ -230,7 +224,7 @@ TEST_P(RanksTest, deadlineNamesWhoWaitsForWhom) {
   ValueId gradient = maker.addValue("grad fc1.weight", {4});
   ChunkId chunk = maker.addChunk();
   TaskId reduce = maker.addTask(chunk, TaskKind::allReduce, "grad fc1.weight/all_reduce", {gradient});
-  maker.plan.tasks[reduce].axis = "data";
+  plan::testing::setAxis(maker.plan.tasks[reduce], plan::Axis::data);
   maker.plan.tasks[reduce].op = "dg.all_reduce";
   maker.plan.tasks[reduce].source = "mlp.mlir:4:8";
   maker.addFinish(chunk, reduce);
@@ -280,7 +274,7 @@ TEST_P(RanksTest, lostPeerIsNamed) {
   ValueId sent = maker.addValue("sent", {4});
   ChunkId chunk = maker.addChunk();
   TaskId send = maker.addTask(chunk, TaskKind::send, "fc1/send", {sent});
-  maker.plan.tasks[send].peerStage = 1;
+  plan::testing::setPeer(maker.plan.tasks[send], 1);
   maker.addAction(chunk);
   BrokenTransport transport;
   test::TableLibrary library = testLibrary();
@@ -302,7 +296,7 @@ TEST(RequestBound, isEnoughForAllThatIsOpenAtOnce) {
   ChunkId chunk = maker.addChunk();
   for (int i = 0; i < 600; ++i) {
     ValueId gradient = maker.addValue("gradient", {4});
-    maker.plan.tasks[maker.addTask(chunk, TaskKind::allReduce, "all_reduce", {gradient})].axis = "data";
+    maker.addTask(chunk, TaskKind::allReduce, "all_reduce", {gradient}); // over data
   }
   maker.addTask(chunk, TaskKind::send, "send", {maker.addValue("sent", {4}, 0, 5)});
   EXPECT_EQ(requestsNeeded(maker.plan, 0), 600u * 2 * 2 * 2 * 2 + 5);

@@ -4,6 +4,7 @@
 
 #include "runtime/device/host/KernelLibrary.h"
 #include "runtime/executor/Executor.h"
+#include "tests/unit/plan/HandTasks.h"
 
 #include <map>
 #include <string>
@@ -12,13 +13,17 @@
 
 namespace dg::test {
 
-/// Kernels by name.
+/// Kernels by name. "name/4" is the kernel "name" with four tiles.
 class TableLibrary final : public KernelLibrary {
 public:
   explicit TableLibrary(std::map<std::string, dg_kernel> kernels) : kernels(std::move(kernels)) {}
   dg_kernel find(const std::string &symbol) const override {
-    auto found = kernels.find(symbol);
+    auto found = kernels.find(symbol.substr(0, symbol.find('/')));
     return found == kernels.end() ? nullptr : found->second;
+  }
+  std::optional<uint32_t> tilesOf(const std::string &symbol) const override {
+    size_t slash = symbol.find('/');
+    return slash == std::string::npos ? 1 : uint32_t(std::stoul(symbol.substr(slash + 1)));
   }
 
 private:
@@ -29,7 +34,7 @@ private:
 class PlanMaker {
 public:
   explicit PlanMaker(int64_t pipe = 1, int64_t data = 1, int64_t tensor = 1, uint32_t microbatches = 1) {
-    plan.mesh.axes = {{"pipe", pipe}, {"data", data}, {"tensor", tensor}};
+    plan.mesh.sizes = {pipe, data, tensor};
     plan.memory.resize(size_t(pipe));
     plan.programs.resize(1);
     plan.programs[0].name = "train";
@@ -44,7 +49,7 @@ public:
     value.stage = stage;
     value.dtype = dtype;
     value.shape = value.globalShape = shape;
-    value.sharding.assign(shape.size(), "");
+    value.sharding.resize(shape.size());
     value.bytes = uint64_t(plan::sizeOf(dtype));
     for (int64_t size : shape)
       value.bytes *= uint64_t(size);
@@ -72,8 +77,7 @@ public:
     task.op = "dg.test";
     task.source = "test.mlir:1:1";
     task.stage = plan.chunks[chunk].stage;
-    task.kind = kind;
-    task.buffers = std::move(buffers);
+    task.work = plan::testing::workOf(kind, buffers);
     task.deps = std::move(deps);
     plan.tasks.push_back(task);
     plan.chunks[chunk].tasks.push_back(plan::TaskId(plan.tasks.size() - 1));
@@ -84,24 +88,24 @@ public:
   plan::TaskId addKernel(plan::ChunkId chunk, const std::string &symbol, std::vector<plan::ValueId> buffers,
                          std::vector<plan::TaskId> deps = {}, uint32_t tiles = 1) {
     plan::TaskId id = addTask(chunk, plan::TaskKind::kernel, symbol, buffers, std::move(deps));
-    plan.tasks[id].kernel = symbol;
-    plan.tasks[id].tiles = tiles;
-    plan.tasks[id].writes = {buffers.back()};
-    buffers.pop_back();
-    plan.tasks[id].reads = buffers;
+    plan.tasks[id].as<plan::Kernel>()->symbol = tiles == 1 ? symbol : symbol + "/" + std::to_string(tiles);
     return id;
+  }
+
+  /// The kernel reads the last buffer too.
+  void makeInPlace(plan::TaskId kernel) {
+    plan.tasks[kernel].as<plan::Kernel>()->buffers.back().access = plan::Access::readWrite;
   }
 
   plan::TaskId addFinish(plan::ChunkId chunk, plan::TaskId communication) {
     plan::TaskId id = addTask(chunk, plan::TaskKind::finish, "finish", {}, {communication});
-    plan.tasks[id].finishes = communication;
+    plan.tasks[id].work = plan::Finish{communication};
     return id;
   }
 
   plan::TaskId addLoop(plan::ChunkId chunk, plan::ChunkId body, uint32_t trips, std::vector<plan::TaskId> deps = {}) {
     plan::TaskId id = addTask(chunk, plan::TaskKind::loop, "loop", {}, std::move(deps));
-    plan.tasks[id].body = body;
-    plan.tasks[id].trips = trips;
+    plan.tasks[id].work = plan::Loop{body, trips};
     return id;
   }
 

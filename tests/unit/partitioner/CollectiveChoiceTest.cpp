@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves that the bracketing of an all-reduce follows its size and the nodes of its ranks, and that other collectives
-// keep theirs.
+// Proves that the bracketing of an all-reduce follows its size and the nodes of its ranks. Other collectives have none
+// to choose.
 #include "partitioner/schedule/CollectiveChoice.h"
 
 #include <gtest/gtest.h>
@@ -11,22 +11,20 @@ using namespace dg::partitioner;
 namespace {
 
 /// The algorithm of one collective of `bytes` over "data" in a mesh of 1 × data × tensor.
-std::string chosen(uint32_t numNodes, uint32_t devicesPerNode, int64_t data, int64_t tensor, uint64_t bytes,
-                   plan::TaskKind kind = plan::TaskKind::allReduce) {
+std::string chosen(uint32_t numNodes, uint32_t devicesPerNode, int64_t data, int64_t tensor, uint64_t bytes) {
   Cluster cluster;
   cluster.numNodes = numNodes;
   cluster.devicesPerNode = devicesPerNode;
   cluster.intraNode = {1e10, 1};
   cluster.interNode = {1e9, 20};
   plan::Plan plan;
-  plan.mesh.axes = {{"pipe", 1}, {"data", data}, {"tensor", tensor}};
-  plan::Task task;
-  task.kind = kind;
-  task.axis = "data";
-  plan.tasks = {task};
-  plan.collectives = {{0, "dg.all_reduce", "data", "rank-order", bytes}};
+  plan.mesh.sizes = {1, data, tensor};
+  plan.values.resize(1);
+  plan.values[0].bytes = bytes;
+  plan.tasks.resize(1);
+  plan.tasks[0].work = plan::AllReduce{0, plan::Axis::data, 0, {}};
   chooseBracketings(plan, CostModel(cluster));
-  return plan.collectives[0].algorithm;
+  return plan.tasks[0].as<plan::AllReduce>()->algorithm.name();
 }
 
 constexpr uint64_t small = 64, large = 64 << 20;
@@ -52,10 +50,6 @@ TEST(CollectiveChoice, severalRanksANode) {
   EXPECT_EQ(chosen(2, 4, 4, 2, large), "two-level:2");
   // Three on the first node, one on the second: blocks are not equal.
   EXPECT_EQ(chosen(2, 3, 4, 1, large), "ring");
-}
-
-TEST(CollectiveChoice, otherCollectivesKeepTheirs) {
-  EXPECT_EQ(chosen(8, 1, 8, 1, large, plan::TaskKind::reduceScatter), "rank-order");
 }
 
 } // namespace

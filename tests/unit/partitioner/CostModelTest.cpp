@@ -53,7 +53,7 @@ TEST(CostModelTest, TransferTakesItsLink) {
 // One rank has nobody to talk to.
 TEST(CostModelTest, OneRankIsFree) {
   CostModel costs = makeModel(1, 1);
-  for (TaskKind kind : {TaskKind::allReduce, TaskKind::allGather, TaskKind::reduceScatter, TaskKind::broadcast})
+  for (TaskKind kind : {TaskKind::allReduce, TaskKind::allGather, TaskKind::reduceScatter})
     for (Algorithm algorithm :
          {Algorithm::direct, Algorithm::ring, Algorithm::recursiveDoubling, Algorithm::tree, Algorithm::twoLevel})
       EXPECT_DOUBLE_EQ(costs.collectiveUs(kind, algorithm, {1, 1}, 1000), 0) << nameOf(algorithm);
@@ -71,8 +71,6 @@ TEST(CostModelTest, CollectivesHaveTheirClosedForms) {
   EXPECT_DOUBLE_EQ(us(TaskKind::allGather, Algorithm::ring), 3 * 2 + 600);
   EXPECT_DOUBLE_EQ(us(TaskKind::allGather, Algorithm::recursiveDoubling), 2 * 2 + 600);
   EXPECT_DOUBLE_EQ(us(TaskKind::reduceScatter, Algorithm::direct), 2 + 600);
-  EXPECT_DOUBLE_EQ(us(TaskKind::broadcast, Algorithm::tree), 2 * (2 + 800));
-  EXPECT_DOUBLE_EQ(us(TaskKind::broadcast, Algorithm::ring), 3 * 2 + 800);
 }
 
 // Two levels: reduce-scatter inside, all-reduce of a quarter between, all-gather inside.
@@ -86,7 +84,7 @@ TEST(CostModelTest, TwoLevelsAddUp) {
 // The best algorithm is no slower than any other that may be used, and a short message prefers few steps.
 TEST(CostModelTest, BestIsBest) {
   CostModel costs = makeModel(4, 4);
-  for (TaskKind kind : {TaskKind::allReduce, TaskKind::allGather, TaskKind::reduceScatter, TaskKind::broadcast})
+  for (TaskKind kind : {TaskKind::allReduce, TaskKind::allGather, TaskKind::reduceScatter})
     for (Group group : {Group{2, 1}, Group{4, 1}, Group{4, 4}, Group{16, 4}})
       for (double bytes : {8.0, 1e3, 1e6}) {
         Algorithm best = costs.bestAlgorithm(kind, group, bytes);

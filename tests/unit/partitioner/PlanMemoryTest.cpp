@@ -21,9 +21,9 @@ static bool isPersistent(const plan::Value &value) {
   return value.kind == ValueKind::parameter || value.kind == ValueKind::state || value.kind == ValueKind::constant;
 }
 
-static std::set<plan::ValueId> touchedBy(const plan::Task &task) {
-  std::set<plan::ValueId> touched(task.reads.begin(), task.reads.end());
-  touched.insert(task.writes.begin(), task.writes.end());
+static std::set<plan::ValueId> touchedBy(const plan::Plan &plan, const plan::Task &task) {
+  std::vector<plan::ValueId> values = valuesOf(startOf(plan, task));
+  std::set<plan::ValueId> touched(values.begin(), values.end());
   return touched;
 }
 
@@ -41,7 +41,7 @@ static std::vector<Occupation> occupationsOf(const plan::Plan &plan, const plan:
   uint32_t clock = 0;
   for (const plan::Action &action : program.actions[stage])
     for (plan::TaskId task : plan.chunks[action.chunk].tasks) {
-      for (plan::ValueId id : touchedBy(plan.tasks[task])) {
+      for (plan::ValueId id : touchedBy(plan, plan.tasks[task])) {
         const plan::Value &value = plan.values[id];
         bool isStepLong = value.kind == ValueKind::accumulator || isPersistent(value);
         uint32_t microbatch = isStepLong ? 0 : action.microbatch;
@@ -104,10 +104,11 @@ static void checkHazards(const plan::Plan &plan) {
       for (plan::TaskId earlier : chunk.tasks) {
         if (earlier == later)
           break;
-        for (plan::ValueId a : touchedBy(plan.tasks[earlier]))
-          for (plan::ValueId b : touchedBy(plan.tasks[later])) {
+        for (plan::ValueId a : touchedBy(plan, plan.tasks[earlier]))
+          for (plan::ValueId b : touchedBy(plan, plan.tasks[later])) {
             auto writes = [&](plan::TaskId task, plan::ValueId value) {
-              return std::count(plan.tasks[task].writes.begin(), plan.tasks[task].writes.end(), value) > 0;
+              std::vector<plan::ValueId> writes = writesOf(startOf(plan, plan.tasks[task]));
+              return std::count(writes.begin(), writes.end(), value) > 0;
             };
             if (meet(a, b) && (writes(earlier, a) || writes(later, b)))
               ASSERT_TRUE(before[later].count(earlier))

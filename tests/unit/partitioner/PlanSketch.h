@@ -2,7 +2,7 @@
 // Plans by hand, as buildPlan leaves them: values without places, tasks without dependencies, chunks without actions.
 #pragma once
 
-#include "runtime/plan/Plan.h"
+#include "tests/unit/plan/HandTasks.h"
 
 #include <algorithm>
 #include <string>
@@ -13,7 +13,7 @@ namespace dg::partitioner::testing {
 class PlanSketch {
 public:
   explicit PlanSketch(uint32_t numStages) {
-    plan.mesh.axes = {{"pipe", numStages}, {"data", 2}, {"tensor", 1}};
+    plan.mesh.sizes = {numStages, 2, 1};
     plan.memory.resize(numStages);
   }
 
@@ -31,7 +31,7 @@ public:
     value.stage = stage;
     value.kind = kind;
     value.shape = value.globalShape = {int64_t(elements)};
-    value.sharding = {""};
+    value.sharding = {std::nullopt};
     value.bytes = 4 * elements;
     plan.values.push_back(value);
     return plan::ValueId(plan.values.size() - 1);
@@ -48,15 +48,10 @@ public:
     task.name = "t" + std::to_string(plan.tasks.size());
     task.op = "dg.op";
     task.stage = plan.chunks.back().stage;
-    task.kind = kind;
-    task.reads = reads;
-    task.writes = writes;
-    task.buffers = reads;
-    for (plan::ValueId write : writes)
-      if (std::find(reads.begin(), reads.end(), write) == reads.end())
-        task.buffers.push_back(write);
     if (kind == plan::TaskKind::kernel)
-      task.kernel = "kernel";
+      task.work = plan::testing::kernelOf("kernel", reads, writes);
+    else
+      task.work = plan::testing::workOf(kind, reads.empty() ? writes : reads);
     plan.tasks.push_back(task);
     plan.chunks.back().tasks.push_back(plan::TaskId(plan.tasks.size() - 1));
     return plan.chunks.back().tasks.back();
@@ -68,30 +63,24 @@ public:
 
   void addSend(plan::ValueId value, uint32_t peerStage, uint32_t channel) {
     plan::Task &task = plan.tasks[addTask(plan::TaskKind::send, {value}, {})];
-    task.peerStage = peerStage;
-    task.channel = channel;
+    task.work = plan::Send{value, peerStage, channel};
   }
 
   /// Starts only; call addFinish before the value is read.
   plan::TaskId addReceive(plan::ValueId value, uint32_t peerStage, uint32_t channel) {
     plan::TaskId id = addTask(plan::TaskKind::receive, {}, {value});
-    plan.tasks[id].peerStage = peerStage;
-    plan.tasks[id].channel = channel;
+    plan.tasks[id].work = plan::Receive{value, peerStage, channel};
     return id;
   }
 
   plan::TaskId addAllReduce(plan::ValueId value) {
     plan::TaskId id = addTask(plan::TaskKind::allReduce, {value}, {value});
-    plan.tasks[id].axis = "data";
-    plan.tasks[id].channel = numCollectives++;
+    plan.tasks[id].work = plan::AllReduce{value, plan::Axis::data, numCollectives++, {}};
     return id;
   }
 
   void addFinish(plan::TaskId started) {
-    std::vector<plan::ValueId> reads = plan.tasks[started].reads, writes = plan.tasks[started].writes;
-    plan::Task &task = plan.tasks[addTask(plan::TaskKind::finish, reads, writes)];
-    task.buffers.clear();
-    task.finishes = started;
+    plan.tasks[addTask(plan::TaskKind::finish, {}, {})].work = plan::Finish{started};
   }
 
   plan::Plan plan;

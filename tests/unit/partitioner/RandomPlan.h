@@ -95,7 +95,7 @@ private:
     auto finishAll = [&] {
       for (plan::TaskId started : underWay) {
         sketch.addFinish(started);
-        known.push_back(sketch.plan.tasks[started].writes[0]);
+        known.push_back(writesOf(sketch.plan.tasks[started])[0]);
       }
       underWay.clear();
     };
@@ -145,7 +145,7 @@ private:
     }
     for (plan::TaskId task : started) {
       sketch.addFinish(task);
-      known.push_back(sketch.plan.tasks[task].writes[0]);
+      known.push_back(writesOf(sketch.plan.tasks[task])[0]);
     }
   }
 

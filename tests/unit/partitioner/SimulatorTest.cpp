@@ -3,6 +3,7 @@
 // collectives.
 #include "partitioner/predict/Simulator.h"
 #include "partitioner/schedule/ScheduleDescriptor.h"
+#include "tests/unit/plan/HandTasks.h"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +26,7 @@ CostModel makeModel(uint32_t numRanks, double latencyUs = 0) {
 struct PlanBuilder {
   Plan plan;
   PlanBuilder(int64_t pipe, int64_t data = 1, int64_t tensor = 1) {
-    plan.mesh.axes = {{"pipe", pipe}, {"data", data}, {"tensor", tensor}};
+    plan.mesh.sizes = {pipe, data, tensor};
     plan.memory.resize(size_t(pipe));
     for (int64_t s = 0; s < pipe; ++s)
       plan.memory[size_t(s)].arenaBytes = 64 * uint64_t(s + 1);
@@ -48,9 +49,8 @@ struct PlanBuilder {
     plan.chunks[chunk].tasks.push_back(TaskId(plan.tasks.size()));
     Task &task = plan.tasks.emplace_back();
     task.stage = plan.chunks[chunk].stage;
-    task.kind = kind;
+    task.work = plan::testing::workOf(kind, buffers);
     task.deps = std::move(deps);
-    task.buffers = std::move(buffers);
     return task;
   }
   TaskId last() const { return TaskId(plan.tasks.size() - 1); }
@@ -59,29 +59,22 @@ struct PlanBuilder {
     return last();
   }
   TaskId allReduce(ChunkId chunk, ValueId value, std::vector<TaskId> deps = {}) {
-    add(chunk, TaskKind::allReduce, std::move(deps), {value}).axis = "data";
+    add(chunk, TaskKind::allReduce, std::move(deps), {value}); // over data
     return last();
   }
   TaskId receive(ChunkId chunk, ValueId value, uint32_t peer, uint32_t channel) {
     Task &task = add(chunk, TaskKind::receive, {}, {value});
-    task.peerStage = peer;
-    task.channel = channel;
+    task.work = Receive{value, peer, channel};
     return last();
   }
   void send(ChunkId chunk, ValueId value, uint32_t peer, uint32_t channel, TaskId dep) {
-    Task &task = add(chunk, TaskKind::send, {dep}, {value});
-    task.peerStage = peer;
-    task.channel = channel;
+    add(chunk, TaskKind::send, {dep}, {value}).work = Send{value, peer, channel};
   }
   TaskId finish(ChunkId chunk, TaskId what) {
-    add(chunk, TaskKind::finish, {what}).finishes = what;
+    add(chunk, TaskKind::finish, {what}).work = Finish{what};
     return last();
   }
-  void loop(ChunkId chunk, ChunkId body, uint32_t trips) {
-    Task &task = add(chunk, TaskKind::loop);
-    task.body = body;
-    task.trips = trips;
-  }
+  void loop(ChunkId chunk, ChunkId body, uint32_t trips) { add(chunk, TaskKind::loop).work = Loop{body, trips}; }
   void run(uint32_t stage, ChunkId chunk, uint32_t microbatch = 0) {
     plan.programs[0].actions[stage].push_back({chunk, microbatch});
   }
@@ -126,8 +119,7 @@ TEST(Simulator, FactorsOf16BitsAreMultipliedAtTheirRate) {
     ValueId factor = builder.value(0, 8), sum = builder.value(0, 8);
     builder.plan.values[factor].dtype = type;
     Task &product = builder.plan.tasks[builder.kernel(chunk, 100)];
-    product.reads = {factor};
-    product.writes = {sum};
+    product.as<plan::Kernel>()->buffers = {{factor, plan::Access::read}, {sum, plan::Access::write}};
     builder.plan.programs[0].actions[0] = {{chunk, 0}};
     Result<Predicted> predicted = simulate(builder.plan, costs);
     ASSERT_TRUE(predicted) << predicted.status().message();
@@ -163,7 +155,7 @@ TEST(SimulatorTest, RecordsEveryTask) {
   for (const SimulatedTask &task : tasks) {
     EXPECT_GE(task.startUs, start) << "in the order of their starts";
     start = task.startUs;
-    std::pair lane(plan.tasks[task.task].stage, plan.tasks[task.task].kind == TaskKind::send);
+    std::pair lane(plan.tasks[task.task].stage, plan.tasks[task.task].kind() == TaskKind::send);
     EXPECT_GE(task.startUs, busyUntil[lane]);
     busyUntil[lane] = task.endUs;
     busyUs[lane] += task.endUs - task.startUs;

@@ -10,20 +10,21 @@ using namespace dg::plan;
 
 TEST(Mesh, CoordinatesAreTheInverseOfRanksAndTensorMovesFastest) {
   Mesh mesh;
-  mesh.axes = {{"pipe", 3}, {"data", 2}, {"tensor", 4}};
+  mesh.sizes = {3, 2, 4};
   ASSERT_EQ(mesh.numRanks(), 24);
   for (int64_t rank = 0; rank < 24; ++rank)
     EXPECT_EQ(mesh.rankOf(mesh.coordinatesOf(rank)), rank);
   EXPECT_EQ(mesh.rankOf({0, 0, 1}), 1);
   EXPECT_EQ(mesh.rankOf({0, 1, 0}), 4);
   EXPECT_EQ(mesh.rankOf({1, 0, 0}), 8);
+  EXPECT_EQ(mesh.sizeOf("tensor"), 4);
   EXPECT_EQ(mesh.sizeOf("expert"), 0);
 }
 
 TEST(Mesh, GroupsOfAnAxisPartitionTheRanks) {
   Mesh mesh;
-  mesh.axes = {{"pipe", 3}, {"data", 2}, {"tensor", 4}};
-  for (const char *axis : {"pipe", "data", "tensor"}) {
+  mesh.sizes = {3, 2, 4};
+  for (Axis axis : allAxes) {
     std::set<std::vector<int64_t>> groups;
     std::set<int64_t> ranks;
     for (int64_t rank = 0; rank < 24; ++rank) {

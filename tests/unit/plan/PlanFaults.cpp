@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/plan/PlanFaults.h"
+#include "tests/unit/plan/HandTasks.h"
 
 #include <algorithm>
 #include <functional>
@@ -20,7 +21,7 @@ TaskId nthTask(const Plan &plan, size_t place, const std::function<bool(TaskId, 
 }
 
 TaskId nthOfKind(const Plan &plan, size_t place, TaskKind kind) {
-  return nthTask(plan, place, [&](TaskId, const Task &task) { return task.kind == kind; });
+  return nthTask(plan, place, [&](TaskId, const Task &task) { return task.kind() == kind; });
 }
 
 ValueId nthValue(const Plan &plan, size_t place, const std::function<bool(const Value &)> &wanted) {
@@ -44,8 +45,10 @@ Chunk &chunkOf(Plan &plan, TaskId task) {
 }
 
 TaskId finishOf(const Plan &plan, TaskId started) {
-  return nthTask(plan, 0,
-                 [&](TaskId, const Task &task) { return task.kind == TaskKind::finish && task.finishes == started; });
+  return nthTask(plan, 0, [&](TaskId, const Task &task) {
+    const Finish *finish = task.as<Finish>();
+    return finish && finish->task == started;
+  });
 }
 
 /// Whether an op before it in its chunk writes what the task reads.
@@ -53,8 +56,8 @@ bool readsOfItsChunk(Plan &plan, TaskId id) {
   for (TaskId before : chunkOf(plan, id).tasks) {
     if (before == id)
       return false;
-    for (ValueId written : plan.tasks[before].writes)
-      if (holds(plan.tasks[id].reads, written) && !isPersistent(plan.values[written]))
+    for (ValueId written : writesOf(startOf(plan, plan.tasks[before])))
+      if (holds(readsOf(plan.tasks[id]), written) && !isPersistent(plan.values[written]))
         return true;
   }
   return false;
@@ -85,14 +88,11 @@ void removeTasks(Plan &plan, const std::set<TaskId> &gone) {
   };
   for (Task &task : plan.tasks) {
     renumber(task.deps);
-    if (task.finishes != noId)
-      task.finishes = newIds[task.finishes];
+    if (Finish *finish = task.as<Finish>())
+      finish->task = newIds[finish->task];
   }
   for (Chunk &chunk : plan.chunks)
     renumber(chunk.tasks);
-  std::erase_if(plan.collectives, [&](const Collective &entry) { return gone.contains(entry.task); });
-  for (Collective &entry : plan.collectives)
-    entry.task = newIds[entry.task];
 }
 
 /// Puts a new task behind `before` in its chunk.
@@ -139,7 +139,7 @@ bool doubleReduction(Plan &plan, size_t place) {
   Task again = plan.tasks[reduce], end = plan.tasks[finish];
   again.deps = {finish};
   TaskId second = insertAfter(plan, finish, again);
-  end.finishes = second;
+  end.as<Finish>()->task = second;
   end.deps = {second};
   TaskId secondEnd = insertAfter(plan, second, end);
   for (TaskId id = 0; id < second; ++id)
@@ -148,9 +148,8 @@ bool doubleReduction(Plan &plan, size_t place) {
   uint32_t position = 0; // in the order of the collectives, which has one more
   for (const Chunk &chunk : plan.chunks)
     for (TaskId id : chunk.tasks)
-      if (TaskKind kind = plan.tasks[id].kind;
-          kind == TaskKind::allReduce || kind == TaskKind::allGather || kind == TaskKind::reduceScatter)
-        plan.tasks[id].channel = position++;
+      if (isCollective(plan.tasks[id].kind()))
+        setChannel(plan.tasks[id], position++);
   return true;
 }
 
@@ -158,8 +157,8 @@ bool wrongAxis(Plan &plan, size_t place) {
   TaskId reduce = nthOfKind(plan, place, TaskKind::allReduce);
   if (reduce == noId)
     return false;
-  const std::string old = plan.tasks[reduce].axis;
-  plan.tasks[reduce].axis = old == "data" ? "tensor" : "data";
+  Axis &axis = plan.tasks[reduce].as<AllReduce>()->axis;
+  axis = axis == Axis::data ? Axis::tensor : Axis::data;
   return true;
 }
 
@@ -173,9 +172,9 @@ bool unfinishedReduction(Plan &plan, size_t place) {
 
 bool readBeforeItsFinish(Plan &plan, size_t place) {
   TaskId reader = nthTask(plan, place, [&](TaskId, const Task &task) {
-    return task.kind == TaskKind::kernel && std::any_of(task.deps.begin(), task.deps.end(), [&](TaskId dep) {
+    return task.as<Kernel>() && std::any_of(task.deps.begin(), task.deps.end(), [&](TaskId dep) {
              const Task &finish = plan.tasks[dep];
-             return finish.kind == TaskKind::finish && holds(task.reads, plan.tasks[finish.finishes].writes.at(0));
+             return finish.as<Finish>() && holds(readsOf(task), writesOf(startOf(plan, finish)).at(0));
            });
   });
   if (reader == noId)
@@ -185,8 +184,8 @@ bool readBeforeItsFinish(Plan &plan, size_t place) {
   std::vector<TaskId> before = {reader};
   for (size_t i = 0; i < before.size(); ++i)
     for (TaskId &dep : plan.tasks[before[i]].deps)
-      if (plan.tasks[dep].kind == TaskKind::finish && holds(waits, dep))
-        dep = plan.tasks[dep].finishes;
+      if (const Finish *finish = plan.tasks[dep].as<Finish>(); finish && holds(waits, dep))
+        dep = finish->task;
       else if (!holds(before, dep))
         before.push_back(dep);
   return true;
@@ -196,10 +195,10 @@ bool collectivesOutOfOrder(Plan &plan, size_t place) {
   for (const Chunk &chunk : plan.chunks)
     for (size_t i = 0; i < chunk.tasks.size(); ++i)
       for (size_t j = i + 1; j < chunk.tasks.size(); ++j) {
-        Task &first = plan.tasks[chunk.tasks[i]], &second = plan.tasks[chunk.tasks[j]];
-        if (first.kind == TaskKind::allReduce && second.kind == TaskKind::allReduce && first.axis == second.axis &&
-            place-- == 0) {
-          std::swap(first.channel, second.channel);
+        AllReduce *first = plan.tasks[chunk.tasks[i]].as<AllReduce>(),
+                  *second = plan.tasks[chunk.tasks[j]].as<AllReduce>();
+        if (first && second && first->axis == second->axis && place-- == 0) {
+          std::swap(first->order, second->order);
           return true;
         }
       }
@@ -207,16 +206,17 @@ bool collectivesOutOfOrder(Plan &plan, size_t place) {
 }
 
 bool unknownAlgorithm(Plan &plan, size_t place) {
-  if (place >= plan.collectives.size())
+  TaskId reduce = nthOfKind(plan, place, TaskKind::allReduce);
+  if (reduce == noId)
     return false;
-  plan.collectives[place].algorithm = "guess";
+  plan.tasks[reduce].as<AllReduce>()->algorithm = {Bracketing::Kind::twoLevel, 0};
   return true;
 }
 
 bool missingAccumulation(Plan &plan, size_t place) {
   TaskId task = nthTask(plan, place, [&](TaskId, const Task &task) {
-    return task.kind == TaskKind::kernel && task.writes.size() == 1 &&
-           plan.values[task.writes[0]].kind == ValueKind::accumulator;
+    std::vector<ValueId> writes = writesOf(task);
+    return task.as<Kernel>() && writes.size() == 1 && plan.values[writes[0]].kind == ValueKind::accumulator;
   });
   if (task == noId)
     return false;
@@ -226,7 +226,7 @@ bool missingAccumulation(Plan &plan, size_t place) {
 
 bool sumNotZeroed(Plan &plan, size_t place) {
   TaskId task = nthTask(plan, place, [&](TaskId, const Task &task) {
-    return task.kind == TaskKind::zero && plan.values[task.writes[0]].kind == ValueKind::accumulator;
+    return task.as<Zero>() && plan.values[task.as<Zero>()->value].kind == ValueKind::accumulator;
   });
   if (task == noId)
     return false;
@@ -256,12 +256,13 @@ bool swappedSendAndReceive(Plan &plan, size_t place) {
   TaskId send = nthOfKind(plan, place, TaskKind::send);
   if (send == noId)
     return false;
-  uint32_t channel = plan.tasks[send].channel;
+  uint32_t channel = channelOf(plan.tasks[send]);
   for (Task &task : plan.tasks)
-    if ((task.kind == TaskKind::send || task.kind == TaskKind::receive) && task.channel == channel) {
-      task.kind = task.kind == TaskKind::send ? TaskKind::receive : TaskKind::send;
-      std::swap(task.reads, task.writes);
-    }
+    if (const Send old = task.as<Send>() ? *task.as<Send>() : Send(); task.as<Send>() && old.channel == channel)
+      task.work = Receive{old.value, old.peerStage, old.channel};
+    else if (const Receive old = task.as<Receive>() ? *task.as<Receive>() : Receive();
+             task.as<Receive>() && old.channel == channel)
+      task.work = Send{old.value, old.peerStage, old.channel};
   return true;
 }
 
@@ -269,7 +270,7 @@ bool messageToTheWrongStage(Plan &plan, size_t place) {
   TaskId send = nthOfKind(plan, place, TaskKind::send);
   if (send == noId)
     return false;
-  plan.tasks[send].peerStage = plan.tasks[send].stage;
+  setPeer(plan.tasks[send], plan.tasks[send].stage);
   return true;
 }
 
@@ -277,7 +278,7 @@ bool messageOfAnotherType(Plan &plan, size_t place) {
   TaskId receive = nthOfKind(plan, place, TaskKind::receive);
   if (receive == noId)
     return false;
-  plan.values[plan.tasks[receive].buffers[0]].dtype = DType::i32;
+  plan.values[plan.tasks[receive].as<Receive>()->value].dtype = DType::i32;
   return true;
 }
 
@@ -285,7 +286,7 @@ bool twoSendsOnOneChannel(Plan &plan, size_t place) {
   TaskId first = nthOfKind(plan, place, TaskKind::send), second = nthOfKind(plan, place + 1, TaskKind::send);
   if (first == noId || second == noId || chunkOf(plan, first).program != chunkOf(plan, second).program)
     return false;
-  plan.tasks[second].channel = plan.tasks[first].channel;
+  setChannel(plan.tasks[second], channelOf(plan.tasks[first]));
   return true;
 }
 
@@ -296,8 +297,7 @@ bool stagesThatWaitForEachOther(Plan &plan, size_t place) {
     return false;
   uint32_t program = chunkOf(plan, send).program;
   TaskId receive = nthTask(plan, 0, [&](TaskId id, const Task &task) {
-    return task.kind == TaskKind::receive && task.channel == plan.tasks[send].channel &&
-           chunkOf(plan, id).program == program;
+    return task.as<Receive>() && channelOf(task) == channelOf(plan.tasks[send]) && chunkOf(plan, id).program == program;
   });
   TaskId arrived = finishOf(plan, receive);
   auto newValue = [&](uint32_t stage) {
@@ -305,7 +305,7 @@ bool stagesThatWaitForEachOther(Plan &plan, size_t place) {
     value.name = "answer";
     value.stage = stage;
     value.shape = value.globalShape = {16};
-    value.sharding = {""};
+    value.sharding = {std::nullopt};
     value.bytes = value.stride = 64;
     value.offset = plan.memory[stage].arenaBytes;
     plan.memory[stage].arenaBytes += 64;
@@ -314,35 +314,28 @@ bool stagesThatWaitForEachOther(Plan &plan, size_t place) {
     plan.values.push_back(value);
     return ValueId(plan.values.size() - 1);
   };
+  constexpr uint32_t channel = 100000;
+  const uint32_t sender = plan.tasks[send].stage, receiver = plan.tasks[receive].stage;
   Task made, answer, wait, end;
-  made.name = "make answer";
-  made.kind = TaskKind::zero;
-  made.stage = plan.tasks[receive].stage;
-  made.buffers = made.writes = {newValue(made.stage)};
+  made.name = answer.name = "make answer";
+  made.stage = answer.stage = receiver;
+  ValueId value = newValue(receiver);
+  made.work = Zero{value};
   made.deps = {arrived};
   TaskId madeId = insertAfter(plan, arrived, made);
-  answer = made;
-  answer.kind = TaskKind::send;
-  answer.reads = made.writes;
-  answer.writes.clear();
+  answer.work = Send{value, sender, channel};
   answer.deps = {madeId};
-  answer.peerStage = plan.tasks[send].stage;
-  answer.channel = 100000;
   insertAfter(plan, madeId, answer);
   wait.name = "wait for answer";
-  wait.kind = TaskKind::receive;
-  wait.stage = plan.tasks[send].stage;
-  wait.buffers = wait.writes = {newValue(wait.stage)};
-  wait.peerStage = made.stage;
-  wait.channel = answer.channel;
+  wait.stage = sender;
+  wait.work = Receive{newValue(sender), receiver, channel};
   // At the place of the send, which comes behind it.
   Chunk &chunk = chunkOf(plan, send);
   auto at = std::find(chunk.tasks.begin(), chunk.tasks.end(), send) - chunk.tasks.begin();
   TaskId waitId = TaskId(plan.tasks.size()), endId = waitId + 1;
   end.name = "answer is here";
-  end.kind = TaskKind::finish;
   end.stage = wait.stage;
-  end.finishes = waitId;
+  end.work = Finish{waitId};
   end.deps = {waitId};
   plan.tasks.push_back(wait);
   plan.tasks.push_back(end);
@@ -377,14 +370,16 @@ bool opPlacedNowhere(Plan &plan, size_t place) {
 /// As if the compiler had forgotten a layer whose result a later op reads.
 bool missingOp(Plan &plan, size_t place) {
   TaskId task = nthTask(plan, place, [&](TaskId id, const Task &task) {
-    if (task.kind != TaskKind::kernel || task.writes.size() != 1 || holds(task.reads, task.writes[0]))
+    std::vector<ValueId> writes = writesOf(task);
+    if (!task.as<Kernel>() || writes.size() != 1 || holds(readsOf(task), writes[0]))
       return false;
-    ValueId made = task.writes[0];
+    ValueId made = writes[0];
     bool isRead = false;
     for (const Task &other : plan.tasks)
-      isRead |= holds(other.reads, made) && !holds(other.writes, made);
-    return isRead && !isPersistent(plan.values[made]) &&
-           nthTask(plan, 1, [&](TaskId, const Task &other) { return holds(other.writes, made); }) == noId;
+      isRead |= holds(readsOf(other), made) && !holds(writesOf(other), made);
+    return isRead && !isPersistent(plan.values[made]) && nthTask(plan, 1, [&](TaskId, const Task &other) {
+                                                           return holds(writesOf(startOf(plan, other)), made);
+                                                         }) == noId;
   });
   if (task == noId)
     return false;
@@ -401,12 +396,12 @@ bool opOnTheWrongStage(Plan &plan, size_t place) {
 }
 
 bool valueOfAnotherStage(Plan &plan, size_t place) {
-  TaskId task = nthTask(plan, place,
-                        [](TaskId, const Task &task) { return task.kind == TaskKind::kernel && !task.reads.empty(); });
+  TaskId task = nthTask(
+      plan, place, [](TaskId, const Task &task) { return task.as<Kernel>() && !task.as<Kernel>()->buffers.empty(); });
   if (task == noId || plan.numStages() < 2)
     return false;
   ValueId other = nthValue(plan, 0, [&](const Value &value) { return value.stage != plan.tasks[task].stage; });
-  plan.tasks[task].reads[0] = plan.tasks[task].buffers[0] = other;
+  plan.tasks[task].as<Kernel>()->buffers[0].value = other;
   return true;
 }
 
@@ -457,7 +452,7 @@ bool updateBeforeTheEnd(Plan &plan, size_t place) {
 
 bool missingDependency(Plan &plan, size_t place) {
   TaskId task = nthTask(plan, place, [&](TaskId id, const Task &task) {
-    return task.kind == TaskKind::kernel && !task.deps.empty() && readsOfItsChunk(plan, id);
+    return task.as<Kernel>() && !task.deps.empty() && readsOfItsChunk(plan, id);
   });
   if (task == noId)
     return false;
@@ -478,12 +473,12 @@ bool dependencyOnALaterOp(Plan &plan, size_t place) {
 bool shardOffByOne(Plan &plan, size_t place) {
   ValueId value = nthValue(plan, place, [](const Value &value) {
     return isPersistent(value) &&
-           std::any_of(value.sharding.begin(), value.sharding.end(), [](auto &axis) { return !axis.empty(); });
+           std::any_of(value.sharding.begin(), value.sharding.end(), [](auto &axis) { return axis.has_value(); });
   });
   if (value == noId)
     return false;
   for (size_t dim = 0; dim < plan.values[value].shape.size(); ++dim)
-    if (!plan.values[value].sharding[dim].empty())
+    if (plan.values[value].sharding[dim])
       --plan.values[value].shape[dim];
   return true;
 }
@@ -491,13 +486,13 @@ bool shardOffByOne(Plan &plan, size_t place) {
 bool shardOverTheOtherAxis(Plan &plan, size_t place) {
   ValueId value = nthValue(plan, place, [](const Value &value) {
     return value.kind == ValueKind::parameter &&
-           std::any_of(value.sharding.begin(), value.sharding.end(), [](auto &axis) { return axis == "tensor"; });
+           std::any_of(value.sharding.begin(), value.sharding.end(), [](auto &axis) { return axis == Axis::tensor; });
   });
   if (value == noId)
     return false;
-  for (std::string &axis : plan.values[value].sharding)
-    if (axis == "tensor")
-      axis = "data";
+  for (std::optional<Axis> &axis : plan.values[value].sharding)
+    if (axis == Axis::tensor)
+      axis = Axis::data;
   return true;
 }
 
@@ -506,7 +501,8 @@ bool staleSlot(Plan &plan, size_t place) {
   for (const Chunk &chunk : plan.chunks)
     if (chunk.phase == Phase::backward)
       for (TaskId task : chunk.tasks)
-        kept.insert(plan.tasks[task].reads.begin(), plan.tasks[task].reads.end());
+        for (ValueId value : readsOf(startOf(plan, plan.tasks[task])))
+          kept.insert(value);
   for (ValueId value : kept)
     if (plan.values[value].slots > 1 && plan.values[value].kind == ValueKind::activation && place-- == 0) {
       plan.values[value].slots = 1;
@@ -527,11 +523,11 @@ bool inputWithTooFewSlots(Plan &plan, size_t place) {
 /// Two operands of one op in the same bytes.
 bool operandsThatShareBytes(Plan &plan, size_t place) {
   for (const Task &task : plan.tasks)
-    for (ValueId first : task.reads)
-      for (ValueId second : task.reads) {
+    for (ValueId first : readsOf(task))
+      for (ValueId second : readsOf(task)) {
         Value &a = plan.values[first], &b = plan.values[second];
-        if (task.kind == TaskKind::kernel && first < second && a.bytes && b.bytes && !isPersistent(a) &&
-            !isPersistent(b) && a.offset != b.offset && place-- == 0) {
+        if (task.as<Kernel>() && first < second && a.bytes && b.bytes && !isPersistent(a) && !isPersistent(b) &&
+            a.offset != b.offset && place-- == 0) {
           b.offset = a.offset;
           return true;
         }
@@ -589,7 +585,7 @@ bool outputThatNothingWrites(Plan &plan, size_t place) {
       if (place-- == 0) {
         Value value = plan.values[port.values[0]];
         value.name += " of nobody";
-        value.kind = ValueKind::output;
+        value.kind = ValueKind::activation;
         value.offset = plan.memory[value.stage].arenaBytes;
         plan.memory[value.stage].arenaBytes += 64;
         if (!plan.predicted.peakBytes.empty())
@@ -617,6 +613,44 @@ bool negativeBatch(Plan &plan, size_t place) {
   if (place >= plan.programs.size())
     return false;
   plan.programs[place].batch = -1;
+  return true;
+}
+
+//===- Devices and roles -----------------------------------------------------------------------------------------===//
+
+bool kernelOnHostMemory(Plan &plan, size_t place) {
+  TaskId task = nthOfKind(plan, place, TaskKind::kernel);
+  if (task == noId)
+    return false;
+  for (StageMemory &stage : plan.memory)
+    stage.device = DeviceKind::cuda;
+  plan.values[valuesOf(plan.tasks[task])[0]].space = MemorySpace::host;
+  return true;
+}
+
+bool stageWithoutADevice(Plan &plan, size_t place) {
+  if (place >= plan.memory.size())
+    return false;
+  plan.memory.resize(place);
+  return true;
+}
+
+bool serverWithMicrobatches(Plan &plan, size_t place) {
+  if (place >= plan.programs.size())
+    return false;
+  plan.programs[place].role = Role::server;
+  return true;
+}
+
+/// In the same place, but on the other side of the bus.
+bool sharedPlaceInTwoSpaces(Plan &plan, size_t place) {
+  ValueId value = nthValue(plan, place, [](const Value &value) { return isPersistent(value) && value.bytes; });
+  if (value == noId)
+    return false;
+  Value copy = plan.values[value];
+  copy.name += " of the host";
+  copy.space = MemorySpace::host;
+  plan.values.push_back(copy);
   return true;
 }
 
@@ -664,6 +698,10 @@ const std::vector<FaultKind> &faultKinds() {
       {"output that nothing writes", outputThatNothingWrites},
       {"port of scratch", portOfScratch, "is scratch"},
       {"negative batch", negativeBatch, "expected 0 or more"},
+      {"kernel on a GPU that touches host memory", kernelOnHostMemory, "in host memory"},
+      {"stage without a device", stageWithoutADevice, "memory: "},
+      {"server that sees micro-batches", serverWithMicrobatches, "of servers"},
+      {"one place in two memory spaces", sharedPlaceInTwoSpaces, "overlaps"},
   };
   return kinds;
 }

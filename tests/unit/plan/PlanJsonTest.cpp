@@ -34,24 +34,47 @@ TEST(PlanJson, RoundTripGivesTheSameText) {
 
 TEST(PlanJson, EveryFieldSurvives) {
   Plan plan = plan::testing::samplePlan({.stages = 1});
-  Task &task = plan.tasks[0];
-  task.tiles = 7;
-  task.dim = 3;
-  task.root = 1;
-  task.peerStage = 0;
-  task.channel = 9;
-  task.trips = 5;
-  task.flops = 1.5e300;
+  std::vector<Work> all = {Kernel{"k", {{0, Access::read}, {1, Access::readWrite}, {2, Access::write}}},
+                           AllReduce{1, Axis::tensor, 7, {Bracketing::Kind::twoLevel, 4}},
+                           AllGather{0, 1, Axis::data, 1, 8},
+                           ReduceScatter{1, 0, Axis::pipe, 1, 9},
+                           Send{2, 0, 5},
+                           Receive{1, 0, 6},
+                           Finish{1},
+                           Copy{0, 1},
+                           Zero{2},
+                           Slice{1, 0, Axis::tensor, 1},
+                           Loop{3, 5}};
+  static_assert(std::variant_size_v<Work> == 11, "one of each above");
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].index(), i);
+    plan.tasks[i].work = all[i];
+  }
+  plan.tasks[0].flops = 1.5e300;
   plan.values[0].init = {Init::Kind::normal, 0.02};
   plan.values[0].name = "a \"quoted\" </script> \xe2\x82\xac name";
+  plan.values[1].space = MemorySpace::pinned;
+  plan.memory[0].device = DeviceKind::cuda;
+  plan.programs[0].role = Role::server;
   Result<Plan> read = fromJson(toJson(plan));
   ASSERT_TRUE(read) << read.status().message();
-  const Task &other = read->tasks[0];
-  EXPECT_EQ(std::tuple(other.tiles, other.dim, other.root, other.channel, other.trips, other.flops),
-            std::tuple(7u, 3, 1u, 9u, 5u, 1.5e300));
-  EXPECT_EQ(other.finishes, noId);
+  EXPECT_EQ(toJson(*read), toJson(plan));
+  EXPECT_EQ(read->tasks[0].as<Kernel>()->buffers, plan.tasks[0].as<Kernel>()->buffers);
+  EXPECT_EQ(read->tasks[0].flops, 1.5e300);
+  const AllReduce *reduce = read->tasks[1].as<AllReduce>();
+  ASSERT_TRUE(reduce);
+  EXPECT_EQ(std::tuple(reduce->value, reduce->axis, reduce->order, reduce->algorithm.name()),
+            std::tuple(1u, Axis::tensor, 7u, std::string("two-level:4")));
+  const ReduceScatter *scatter = read->tasks[3].as<ReduceScatter>();
+  ASSERT_TRUE(scatter);
+  EXPECT_EQ(std::tuple(scatter->from, scatter->to, scatter->axis, scatter->dim, scatter->order),
+            std::tuple(1u, 0u, Axis::pipe, 1, 9u));
+  EXPECT_EQ(read->tasks[10].as<Loop>()->trips, 5u);
   EXPECT_EQ(read->values[0].name, plan.values[0].name);
   EXPECT_EQ(read->values[0].init.value, 0.02);
+  EXPECT_EQ(read->values[1].space, MemorySpace::pinned);
+  EXPECT_EQ(read->memory[0].device, DeviceKind::cuda);
+  EXPECT_EQ(read->programs[0].role, Role::server);
 }
 
 TEST(PlanJson, TopLevelKeysAreTheOnesOfTheDesign) {
@@ -60,11 +83,11 @@ TEST(PlanJson, TopLevelKeysAreTheOnesOfTheDesign) {
   for (const auto &item : document.items())
     keys.push_back(item.key());
   EXPECT_EQ(keys, (std::vector<std::string>{"version", "model", "mesh", "programs", "ops", "values", "stages",
-                                            "schedule", "collectives", "memory", "predicted", "search"}));
+                                            "schedule", "memory", "predicted", "search"}));
 }
 
 TEST(PlanJson, MessagesNameThePath) {
-  EXPECT_EQ(messageAfter([](Json &d) { d["ops"][5]["buffers"][0] = 9999; }),
+  EXPECT_EQ(messageAfter([](Json &d) { d["ops"][5]["buffers"][0][0] = 9999; }),
             "plan.json: ops[5].buffers[0]: value 9999 does not exist (there are 30)");
   EXPECT_EQ(messageAfter([](Json &d) { d["ops"][5]["kind"] = "teleport"; }).substr(0, 46),
             "plan.json: ops[5].kind: expected one of kernel");
@@ -82,8 +105,31 @@ TEST(PlanJson, MessagesNameThePath) {
             "plan.json: mesh.pipe: size 0, expected 1 or more and at most 16777216 ranks");
   EXPECT_EQ(messageAfter([](Json &d) { d["predicted"]["step_ms"] = 1; }), "plan.json: predicted.step_ms: unknown key");
   EXPECT_EQ(messageAfter([](Json &d) { d["search"].erase("gap"); }), "plan.json: search.gap: the key is missing");
-  EXPECT_EQ(messageAfter([](Json &d) { d["version"] = 2; }),
-            "plan.json: version 2, this build reads version 1; compile the job again with its dgc");
+  EXPECT_EQ(messageAfter([](Json &d) { d["version"] = 1; }),
+            "plan version 1, this dgrun reads version 2: compile the job again with this dgc");
+  EXPECT_EQ(messageAfter([](Json &d) { d["ops"][0]["value"] = 9999; }),
+            "plan.json: ops[0].value: value 9999 does not exist (there are 30)");
+  EXPECT_EQ(messageAfter([](Json &d) { d["ops"][0]["axis"] = "data"; }), "plan.json: ops[0].axis: unknown key");
+  EXPECT_EQ(messageAfter([](Json &d) { d["ops"][5]["buffers"][0][1] = "touch"; }),
+            "plan.json: ops[5].buffers[0][1]: expected one of read, write, read_write, found \"touch\"");
+  EXPECT_EQ(messageAfter([](Json &d) { d["ops"][5]["buffers"][0] = 3; }),
+            "plan.json: ops[5].buffers[0]: expected [value, access], found 3");
+  EXPECT_EQ(messageAfter([](Json &d) { d["values"][0]["sharding"][0] = "expert"; }),
+            "plan.json: values[0].sharding[0]: expected one of pipe, data, tensor, found \"expert\"");
+  EXPECT_EQ(messageAfter([](Json &d) { d["values"][0]["space"] = "moon"; }),
+            "plan.json: values[0].space: expected one of device, host, pinned, found \"moon\"");
+  EXPECT_EQ(messageAfter([](Json &d) { d["memory"][0]["device"] = "tpu"; }),
+            "plan.json: memory[0].device: expected one of cpu, cuda, found \"tpu\"");
+  EXPECT_EQ(messageAfter([](Json &d) { d["memory"][1].erase("device"); }),
+            "plan.json: memory[1].device: the key is missing");
+  EXPECT_EQ(messageAfter([](Json &d) { d["programs"][0]["role"] = "king"; }),
+            "plan.json: programs[0].role: expected one of worker, server, found \"king\"");
+  EXPECT_EQ(messageAfter([](Json &d) {
+              for (Json &op : d["ops"])
+                if (op["name"] == "loss/all_reduce")
+                  op["algorithm"] = "guess";
+            }).substr(0, 16),
+            "plan.json: ops[5");
   EXPECT_EQ(messageAfter([](Json &d) { d["stages"] = 7; }), "plan.json: stages: expected an array, found 7");
 }
 

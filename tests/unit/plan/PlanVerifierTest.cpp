@@ -3,6 +3,7 @@
 // culprit.
 #include "runtime/abi/KernelAbi.h"
 #include "runtime/plan/Plan.h"
+#include "tests/unit/plan/HandTasks.h"
 #include "tests/unit/plan/SamplePlan.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,10 @@
 
 using namespace dg;
 using namespace dg::plan;
+using dg::plan::testing::kernelOf;
 using dg::plan::testing::samplePlan;
+using dg::plan::testing::setAxis;
+using dg::plan::testing::setChannel;
 using dg::plan::testing::taskNamed;
 using dg::plan::testing::valueNamed;
 
@@ -43,18 +47,16 @@ Plan chainPlan() {
     Value value;
     value.name = names[i];
     value.shape = value.globalShape = {16};
-    value.sharding = {""};
+    value.sharding = {std::nullopt};
     value.bytes = 64;
     value.offset = 64 * i;
-    value.kind = i == 3 ? ValueKind::output : ValueKind::activation;
+    value.kind = ValueKind::activation;
     plan.values.push_back(value);
   }
   auto add = [&](const char *name, std::vector<ValueId> reads, std::vector<ValueId> writes, std::vector<TaskId> deps) {
     Task task;
     task.name = name;
-    task.kernel = "k";
-    task.reads = reads;
-    task.writes = writes;
+    task.work = kernelOf("k", reads, writes);
     task.deps = deps;
     plan.tasks.push_back(task);
   };
@@ -95,29 +97,41 @@ TEST(PlanVerifier, AnOpInTwoChunksOrInNone) {
   expectRefused(plan, {"update fc0_2.weight", "is in no chunk"});
 }
 
-TEST(PlanVerifier, CollectivesHaveAnAlgorithm) {
+TEST(PlanVerifier, AllReducesHaveAnAlgorithm) {
   for (const char *algorithm : {"rank-order", "ring", "halving", "two-level:2", "two-level:65536"}) {
     Plan plan = samplePlan();
-    plan.collectives[0].algorithm = algorithm;
+    Result<Bracketing> bracketing = Bracketing::parse(algorithm);
+    ASSERT_TRUE(bracketing);
+    EXPECT_EQ(bracketing->name(), algorithm);
+    plan.tasks[taskNamed(plan, "loss/all_reduce")].as<AllReduce>()->algorithm = *bracketing;
     EXPECT_TRUE(verify(plan)) << verify(plan).message();
   }
   for (const char *algorithm :
-       {"", "tree", "two-level", "two-level:", "two-level:0", "two-level:2x", "two-level:65537"}) {
-    Plan plan = samplePlan();
-    plan.collectives[0].algorithm = algorithm;
-    expectRefused(plan, {"collectives[0]", fmt::format("algorithm '{}', expected rank-order, ring", algorithm)});
-  }
+       {"", "tree", "two-level", "two-level:", "two-level:0", "two-level:2x", "two-level:65537"})
+    EXPECT_FALSE(Bracketing::parse(algorithm)) << algorithm;
   Plan plan = samplePlan();
-  plan.collectives.push_back(plan.collectives[0]);
-  expectRefused(plan, {"is listed twice"});
-  plan = samplePlan();
-  plan.collectives[0].task = taskNamed(plan, "fc0_0/matmul");
-  expectRefused(plan, {"collectives[0]", "fc0_0/matmul", "is none"});
-  plan = samplePlan();
-  TaskId reduce = plan.collectives[0].task;
-  plan.tasks[reduce].kind = TaskKind::broadcast;
-  plan.collectives[0].algorithm = "ring";
-  expectRefused(plan, {"collectives[0]", "has algorithm 'ring', expected rank-order"});
+  plan.tasks[taskNamed(plan, "loss/all_reduce")].as<AllReduce>()->algorithm = {Bracketing::Kind::twoLevel, 0};
+  expectRefused(plan, {"loss/all_reduce", "algorithm 'two-level:0', expected rank-order, ring"});
+}
+
+TEST(PlanVerifier, DevicesReachWhatTheyTouch) {
+  Plan plan = samplePlan();
+  for (StageMemory &stage : plan.memory)
+    stage.device = DeviceKind::cuda;
+  EXPECT_TRUE(verify(plan)) << verify(plan).message();
+  plan.values[valueNamed(plan, "fc0_1.weight")].space = MemorySpace::pinned;
+  EXPECT_TRUE(verify(plan)) << verify(plan).message();
+  plan.values[valueNamed(plan, "fc0_1.weight")].space = MemorySpace::host;
+  expectRefused(plan, {"'fc0_1/matmul') is a kernel on stage 0 (cuda)", "'fc0_1.weight') in host memory",
+                       "expected device or pinned"});
+  plan.memory[0].device = DeviceKind::cpu; // where all memory is the host's
+  EXPECT_TRUE(verify(plan)) << verify(plan).message();
+}
+
+TEST(PlanVerifier, ServersSeeNoMicrobatches) {
+  Plan plan = samplePlan();
+  plan.programs[0].role = Role::server;
+  expectRefused(plan, {"chunk 1: a forward chunk in program 'train' of servers"});
 }
 
 TEST(PlanVerifier, DependenciesPointBackwardsInsideTheChunk) {
@@ -131,8 +145,7 @@ TEST(PlanVerifier, DependenciesPointBackwardsInsideTheChunk) {
 
 TEST(PlanVerifier, EveryCommunicationIsFinishedOnce) {
   Plan plan = samplePlan();
-  plan.tasks[taskNamed(plan, "receive h1/finish")].kind = TaskKind::kernel;
-  plan.tasks[taskNamed(plan, "receive h1/finish")].kernel = "k";
+  plan.tasks[taskNamed(plan, "receive h1/finish")].work = Kernel{"k", {}};
   expectRefused(plan, {"receive h1", "no finish op"});
 }
 
@@ -153,16 +166,16 @@ TEST(PlanVerifier, EveryMicrobatchExactlyOnce) {
 
 TEST(PlanVerifier, SendsAndReceivesMatch) {
   Plan plan = samplePlan();
-  plan.tasks[taskNamed(plan, "send a0")].channel = 77;
+  setChannel(plan.tasks[taskNamed(plan, "send a0")], 77);
   expectRefused(plan, {"has no matching"});
   plan = samplePlan();
-  plan.tasks[taskNamed(plan, "send g1")].channel = plan.tasks[taskNamed(plan, "send a0")].channel;
+  setChannel(plan.tasks[taskNamed(plan, "send g1")], channelOf(plan.tasks[taskNamed(plan, "send a0")]));
   expectRefused(plan, {"are both sends"});
   plan = samplePlan();
   plan.values[valueNamed(plan, "h1")].dtype = DType::bf16;
   expectRefused(plan, {"do not match", "bf16"});
   plan = samplePlan({.stages = 3});
-  plan.tasks[taskNamed(plan, "send a0")].peerStage = 2;
+  plan.tasks[taskNamed(plan, "send a0")].as<Send>()->peerStage = 2;
   expectRefused(plan, {"do not match", "from stage 0 to 2"});
 }
 
@@ -273,7 +286,7 @@ TEST(PlanVerifier, TemporariesMayShareBytesAfterEachOther) {
 
 TEST(PlanVerifier, ALiveTemporaryMayNotBeOverwritten) {
   Plan plan = chainPlan();
-  plan.tasks[3].reads = {0, 2}; // `fourth` needs a again
+  plan.tasks[3].work = kernelOf("k", {0, 2}, {3}); // `fourth` needs a again
   plan.values[2].offset = plan.values[0].offset;
   expectRefused(plan, {"'fourth'", "overwritten", "'a'"});
   plan.values[2].offset = 128;
@@ -317,13 +330,13 @@ TEST(PlanVerifier, WhatLiesInAPlaceIsTheValueThatWasWrittenThere) {
   Plan plan = chainPlan();
   plan.values.push_back(plan.values[0]); // in the same place as a, but nothing writes it
   plan.values.back().name = "other";
-  plan.tasks[1].reads = {4};
+  plan.tasks[1].work = kernelOf("k", {4}, {1});
   expectRefused(plan, {"'second') reads values[4] ('other')", "no op of the program does"});
 }
 
 TEST(PlanVerifier, ReadingWhatNobodyWrote) {
   Plan plan = chainPlan();
-  plan.tasks[0].reads = {2};
+  plan.tasks[0].work = kernelOf("k", {2}, {0});
   expectRefused(plan, {"'first') reads", "nothing has written it"});
 }
 
@@ -331,9 +344,7 @@ TEST(PlanVerifier, LoopsTouchWhatTheirBodiesTouch) {
   Plan plan = chainPlan();
   Task loop;
   loop.name = "repeat";
-  loop.kind = TaskKind::loop;
-  loop.body = 1;
-  loop.trips = 3;
+  loop.work = Loop{1, 3};
   loop.deps = {0};
   plan.tasks.push_back(loop);
   plan.chunks.push_back({0, 0, Phase::forward, {1, 2}}); // second and third move into the body
@@ -353,7 +364,7 @@ TEST(PlanVerifier, CollectivesOverPipeJoinAllStages) {
   Plan plan = samplePlan({.data = 1});
   for (uint32_t stage : {0u, 1u}) {
     Task &task = plan.tasks[taskNamed(plan, "grad fc" + std::to_string(stage) + "_0.weight/all_reduce")];
-    task.axis = "pipe";
+    setAxis(task, Axis::pipe);
     if (stage == 0)
       expectRefused(plan, {"over pipe on 1 of 2 stages"});
   }
@@ -362,25 +373,23 @@ TEST(PlanVerifier, CollectivesOverPipeJoinAllStages) {
 
 TEST(PlanVerifier, CollectivesAreNumberedInTheirOrder) {
   Plan plan = samplePlan();
-  plan.tasks[taskNamed(plan, "grad fc0_1.weight/all_reduce")].channel = 0;
+  setChannel(plan.tasks[taskNamed(plan, "grad fc0_1.weight/all_reduce")], 0);
   expectRefused(plan, {"grad fc0_1.weight/all_reduce", "position 0"});
 }
 
 TEST(PlanVerifier, ReplicasStayReplicas) {
   Plan plan = samplePlan();
-  plan.tasks[taskNamed(plan, "grad fc0_1.weight/all_reduce")].axis = "tensor";
+  setAxis(plan.tasks[taskNamed(plan, "grad fc0_1.weight/all_reduce")], Axis::tensor);
   expectRefused(plan, {"update fc0_1.weight", "differs over data", "expected a reduction"});
   plan = samplePlan();
-  plan.tasks[taskNamed(plan, "loss/all_reduce")].axis = "tensor";
+  setAxis(plan.tasks[taskNamed(plan, "loss/all_reduce")], Axis::tensor);
   expectRefused(plan, {"output 'loss'", "differs over data"});
   plan = samplePlan();
-  plan.tasks[taskNamed(plan, "grad fc0_1.weight/all_reduce")].buffers = {valueNamed(plan, "sum fc0_0.weight")};
+  plan.tasks[taskNamed(plan, "grad fc0_1.weight/all_reduce")].as<AllReduce>()->value =
+      valueNamed(plan, "sum fc0_0.weight");
   expectRefused(plan, {"grad fc0_1.weight/all_reduce", "which was summed over it before"});
   plan = samplePlan();
-  Task &sum = plan.tasks[taskNamed(plan, "grad fc0_1.weight/matmul")];
-  sum.buffers = {sum.reads[0], sum.reads[1]};
-  sum.writes.clear();
-  sum.reads.pop_back();
+  plan.tasks[taskNamed(plan, "grad fc0_1.weight/matmul")].as<Kernel>()->buffers.pop_back();
   expectRefused(plan, {"nothing is added to", "'sum fc0_1.weight'"});
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds the sample plan stage by stage; every value has its own bytes.
 #include "tests/unit/plan/SamplePlan.h"
+#include "tests/unit/plan/HandTasks.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -15,7 +16,7 @@ constexpr int64_t width = 16, batch = 8;
 class Builder {
 public:
   explicit Builder(const SampleOptions &options) : options(options) {
-    plan.mesh.axes = {{"pipe", options.stages}, {"data", options.data}, {"tensor", 1}};
+    plan.mesh.sizes = {options.stages, options.data, 1};
     plan.memory.resize(options.stages);
     plan.model = {"sample", "sample.mlir", 0, "sgd:lr=0.01", 0.01};
   }
@@ -50,10 +51,10 @@ private:
     v.stage = stage;
     v.kind = kind;
     v.shape = v.globalShape = shape;
-    v.sharding.assign(shape.size(), "");
+    v.sharding.resize(shape.size());
     bool isBatch = !shape.empty() && shape[0] == batch;
     if (isBatch) {
-      v.sharding[0] = "data";
+      v.sharding[0] = Axis::data;
       v.globalShape[0] *= options.data;
     }
     v.bytes = 4;
@@ -78,15 +79,10 @@ private:
     t.op = "dg.op";
     t.source = "sample.mlir:3:5";
     t.stage = stage;
-    t.kind = kind;
-    t.reads = reads;
-    t.writes = writes;
-    t.buffers = reads;
-    for (ValueId write : writes)
-      if (std::find(reads.begin(), reads.end(), write) == reads.end())
-        t.buffers.push_back(write);
-    if (kind == TaskKind::kernel) {
-      t.kernel = "dg_kernel";
+    if (kind != TaskKind::kernel) {
+      t.work = workOf(kind, reads.empty() ? writes : reads);
+    } else {
+      t.work = kernelOf("dg_kernel", reads, writes);
       t.flops = 2.0 * batch * width * width;
       t.bytes = 4.0 * (2 * batch * width + width * width);
     }
@@ -101,28 +97,23 @@ private:
   void finish() {
     TaskId last = TaskId(plan.tasks.size() - 1);
     Task &t = task(plan.tasks[last].name + "/finish", TaskKind::finish, {}, {});
-    t.finishes = last;
+    t.as<Finish>()->task = last;
   }
 
   void receive(const std::string &name, ValueId into, uint32_t from, uint32_t channel) {
     Task &t = task(name, TaskKind::receive, {}, {into});
-    t.peerStage = from;
-    t.channel = channel;
+    t.work = Receive{into, from, channel};
     finish();
   }
 
   void send(const std::string &name, ValueId from, uint32_t to, uint32_t channel) {
     Task &t = task(name, TaskKind::send, {from}, {});
-    t.peerStage = to;
-    t.channel = channel;
+    t.work = Send{from, to, channel};
   }
 
   void allReduce(const std::string &name, ValueId sum, uint32_t position) {
     Task &reduce = task(name, TaskKind::allReduce, {sum}, {sum});
-    reduce.axis = "data";
-    reduce.channel = position;
-    plan.collectives.push_back(
-        {TaskId(plan.tasks.size() - 1), "all_reduce", "data", "rank-order", plan.values[sum].bytes});
+    reduce.work = AllReduce{sum, Axis::data, position, {}};
     finish();
   }
 
@@ -148,7 +139,7 @@ private:
     ValueId target = noId, loss = noId;
     if (stage == last) {
       target = value("y", ValueKind::input, {batch, 1}, options.microbatches);
-      loss = value("loss", ValueKind::output, {});
+      loss = value("loss", ValueKind::accumulator, {});
     }
 
     plan.chunks.push_back({0, stage, Phase::begin, {}});

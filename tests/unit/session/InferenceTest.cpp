@@ -92,7 +92,7 @@ TEST(Inference, whatHasNoRowForEachSampleIsWrittenWhole) {
   ThreadedRun run(toyPlan(1, 1, 10));
   for (plan::Value &value : run.plan.values)
     if (value.name == "p")
-      value.sharding[0] = "";
+      value.sharding[0] = std::nullopt;
   InferenceOptions options;
   options.outputs = {{"p", folder.path("p.npy")}};
   EXPECT_TRUE(infer(run, inputs(run.plan, 10), options));
@@ -105,7 +105,7 @@ TEST(Inference, whatHasNoRowForEachSampleIsWrittenWhole) {
   plan::Plan cut = toyPlan(1, 1, 10, 2);
   for (plan::Value &value : cut.values)
     if (value.name == "p")
-      value.sharding[0] = "";
+      value.sharding[0] = std::nullopt;
   EXPECT_NE(checkResults(cut, options, 10).message().find("--microbatches 1"), std::string::npos);
 }
 
@@ -124,7 +124,8 @@ TEST(Inference, shapesThatLieAreRefused) {
   // Fewer rows than are fed, more rows in all than a rank has, and rows that are said to be the same on all ranks.
   EXPECT_FALSE(refused(1, [](plan::Value &value) { value.shape[0] = value.globalShape[0] = 4; }));
   EXPECT_FALSE(refused(1, [](plan::Value &value) { value.globalShape[0] = 1000; }));
-  EXPECT_FALSE(refused(2, [](plan::Value &value) { value.sharding[0] = "", value.globalShape = value.shape; }));
+  EXPECT_FALSE(
+      refused(2, [](plan::Value &value) { value.sharding[0] = std::nullopt, value.globalShape = value.shape; }));
   EXPECT_FALSE(refused(1, [](plan::Value &value) { value.kind = plan::ValueKind::scratch, value.shape = {1 << 20}; }));
 }
 

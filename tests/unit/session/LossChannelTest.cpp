@@ -13,7 +13,7 @@ using namespace dg::session;
 
 static plan::Plan twoStages() {
   plan::Plan plan;
-  plan.mesh.axes = {{"pipe", 2}, {"data", 2}, {"tensor", 1}};
+  plan.mesh.sizes = {2, 2, 1};
   return plan;
 }
 

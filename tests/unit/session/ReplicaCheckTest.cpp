@@ -15,7 +15,7 @@ namespace {
 /// Two parameters and an activation on each of two stages; the second parameter is cut over tensor ranks.
 plan::Plan planOf(int64_t data, int64_t tensor) {
   plan::Plan plan;
-  plan.mesh.axes = {{"pipe", 2}, {"data", data}, {"tensor", tensor}};
+  plan.mesh.sizes = {2, data, tensor};
   for (uint32_t stage : {0, 1})
     for (auto [name, kind, axis] :
          {std::tuple("bias", plan::ValueKind::parameter, ""), std::tuple("weight", plan::ValueKind::state, "tensor"),
@@ -25,7 +25,7 @@ plan::Plan planOf(int64_t data, int64_t tensor) {
       value.stage = stage;
       value.kind = kind;
       value.bytes = 16;
-      value.sharding = {axis};
+      value.sharding = {plan::axisNamed(axis)};
       plan.values.push_back(value);
     }
   return plan;

@@ -8,6 +8,8 @@
 #define TOY_FEATURES 3
 
 const uint32_t dg_abi_version = DG_ABI_VERSION;
+const uint32_t toy_predict_tiles = 1, toy_loss_tiles = 1, toy_accuracy_tiles = 1, toy_gradient_tiles = 1,
+               toy_update_tiles = 1;
 
 /* rows, x, w -> p */
 void toy_predict(void *const *buffers, const dg_scalars *scalars, uint32_t tile) {

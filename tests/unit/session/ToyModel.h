@@ -56,7 +56,7 @@ private:
     plan::Value &value = maker.plan.values[id];
     value.kind = kind;
     if (isBatched) {
-      value.sharding[0] = "data";
+      value.sharding[0] = plan::Axis::data;
       value.globalShape[0] *= dataRanks;
     }
     return id;
@@ -72,24 +72,20 @@ private:
     x = add("x", ValueKind::input, {rows, toyFeatures}, 0, true);
     y = add("y", ValueKind::input, {rows}, last, true);
     weight = add("sample_weight", ValueKind::input, {rows}, last, true);
-    loss = add("loss", ValueKind::output, {}, last, false);
-    accuracy = add("accuracy", ValueKind::output, {}, last, false);
+    loss = add("loss", ValueKind::accumulator, {}, last, false);
+    accuracy = add("accuracy", ValueKind::accumulator, {}, last, false);
     for (uint32_t stage = 0; stage <= last; ++stage) {
       count[stage] = add("rows", ValueKind::constant, {1}, stage, false, plan::DType::i64);
       maker.plan.values[count[stage]].init = {plan::Init::Kind::constant, double(rows)};
-      p[stage] = add("p", stage == 0 ? ValueKind::output : ValueKind::activation, {rows}, stage, true);
+      p[stage] = add("p", ValueKind::activation, {rows}, stage, true);
       dp[stage] = add("dp", ValueKind::gradient, {rows}, stage, true);
     }
   }
 
   plan::TaskId kernel(plan::ChunkId chunk, const char *symbol, std::vector<plan::ValueId> reads,
                       std::vector<plan::ValueId> writes, std::vector<plan::TaskId> deps = {}) {
-    std::vector<plan::ValueId> buffers = reads;
-    buffers.insert(buffers.end(), writes.begin(), writes.end());
-    plan::TaskId id = maker.addTask(chunk, plan::TaskKind::kernel, symbol, buffers, std::move(deps));
-    maker.plan.tasks[id].kernel = symbol;
-    maker.plan.tasks[id].reads = reads;
-    maker.plan.tasks[id].writes = writes;
+    plan::TaskId id = maker.addTask(chunk, plan::TaskKind::kernel, symbol, {}, std::move(deps));
+    maker.plan.tasks[id].work = plan::testing::kernelOf(symbol, reads, writes);
     return id;
   }
 
@@ -98,25 +94,18 @@ private:
     plan::TaskId id =
         maker.addTask(chunk, kind, kind == plan::TaskKind::send ? "send" : "receive", {value}, std::move(deps));
     plan::Task &task = maker.plan.tasks[id];
-    task.peerStage = peer;
-    task.channel = channel;
-    (kind == plan::TaskKind::send ? task.reads : task.writes) = {value};
+    plan::testing::setPeer(task, peer);
+    plan::testing::setChannel(task, channel);
     return kind == plan::TaskKind::send ? id : maker.addFinish(chunk, id);
   }
 
   plan::TaskId reduce(plan::ChunkId chunk, plan::ValueId value, uint32_t channel) {
     plan::TaskId id = maker.addTask(chunk, plan::TaskKind::allReduce, "all_reduce", {value});
-    plan::Task &task = maker.plan.tasks[id];
-    task.axis = "data";
-    task.channel = channel;
-    task.reads = task.writes = {value};
+    maker.plan.tasks[id].work = plan::AllReduce{value, plan::Axis::data, channel, {}};
     return maker.addFinish(chunk, id);
   }
 
-  void zero(plan::ChunkId chunk, plan::ValueId value) {
-    plan::TaskId id = maker.addTask(chunk, plan::TaskKind::zero, "zero", {value});
-    maker.plan.tasks[id].writes = {value};
-  }
+  void zero(plan::ChunkId chunk, plan::ValueId value) { maker.addTask(chunk, plan::TaskKind::zero, "zero", {value}); }
 
   void addProgram(const std::string &name, int64_t batch) {
     using plan::Phase;

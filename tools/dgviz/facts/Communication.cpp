@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgviz/facts/Communication.h"
-#include "tools/dgviz/FlowGraph.h"
+
+#include "runtime/plan/TaskTraits.h"
 
 #include <map>
 #include <tuple>
@@ -12,24 +13,21 @@ using namespace dg::plan;
 std::vector<CommunicationOp> communicationOps(const Plan &plan, const Program &program,
                                               const std::vector<double> &predictedUs,
                                               const std::vector<double> *measuredUs) {
-  std::map<TaskId, const Collective *> details;
-  for (const Collective &collective : plan.collectives)
-    details[collective.task] = &collective;
   std::vector<CommunicationOp> ops;
   std::map<TaskId, size_t> known;
   for (const std::vector<Action> &actions : program.actions)
     for (const Action &action : actions)
       for (TaskId id : plan.chunks[action.chunk].tasks) {
         const Task &task = plan.tasks[id];
-        if (!isCommunication(task.kind) || task.kind == TaskKind::receive)
+        if (!isCommunication(task.kind()) || task.as<Receive>())
           continue;
         auto [found, isNew] = known.try_emplace(id, ops.size());
         if (isNew) {
-          // A gather moves what it makes, everything else what it takes.
-          ValueId moved = task.buffers[task.kind == TaskKind::allGather ? 1 : 0];
-          auto detail = details.find(id);
-          ops.push_back({id, task.kind == TaskKind::send ? "pipe" : task.axis,
-                         detail == details.end() ? "" : detail->second->algorithm, plan.values[moved].bytes, 0,
+          const AllReduce *reduce = task.as<AllReduce>();
+          std::string algorithm = reduce                      ? reduce->algorithm.name()
+                                  : isCollective(task.kind()) ? Bracketing().name()
+                                                              : std::string();
+          ops.push_back({id, axisOf(task).value_or(Axis::pipe), algorithm, movedBytes(plan, task), 0,
                          std::max(0.0, predictedUs[id]), measuredUs ? (*measuredUs)[id] : -1});
         }
         ++ops[found->second].calls;
@@ -59,11 +57,10 @@ TrafficMatrix trafficMatrix(const Plan &plan, const std::vector<CommunicationOp>
     matrix.timeUs[cell] += flow.timeUs;
   };
   // Ops are summed first: there are few kinds of them, but perhaps thousands of ranks.
-  std::map<std::tuple<uint32_t, TaskKind, std::string, uint32_t>, Flow> flows; // stage, kind, axis, peer stage or root
+  std::map<std::tuple<uint32_t, TaskKind, Axis, uint32_t>, Flow> flows; // stage, kind, axis, peer stage
   for (const CommunicationOp &op : ops) {
     const Task &task = plan.tasks[op.task];
-    uint32_t partner = task.kind == TaskKind::send ? task.peerStage : task.kind == TaskKind::broadcast ? task.root : 0;
-    Flow &flow = flows[{task.stage, task.kind, op.axis, partner}];
+    Flow &flow = flows[{task.stage, task.kind(), op.axis, peerStageOf(task)}];
     flow.bytes += double(op.bytes) * op.calls;
     flow.timeUs += op.predictedUs * op.calls;
   }
@@ -77,11 +74,9 @@ TrafficMatrix trafficMatrix(const Plan &plan, const std::vector<CommunicationOp>
         continue;
       }
       std::vector<int64_t> group = plan.mesh.groupOf(rank, axis);
-      double share = kind == TaskKind::allReduce   ? 2.0 / double(group.size())
-                     : kind == TaskKind::broadcast ? 1.0
-                                                   : 1.0 / double(group.size());
+      double share = (kind == TaskKind::allReduce ? 2.0 : 1.0) / double(group.size());
       for (size_t other = 0; other < group.size(); ++other)
-        if (group[other] != rank && (kind != TaskKind::broadcast || group[partner % group.size()] == rank))
+        if (group[other] != rank)
           add(rank, group[other], {flow.bytes * share, flow.timeUs});
     }
   }

@@ -19,8 +19,9 @@ struct TrafficMatrix {
 /// One communication op of a stage, over all micro-batches of a step, on one rank.
 struct CommunicationOp {
   plan::TaskId task = 0;
-  std::string axis, algorithm; ///< "pipe" for sends
-  uint64_t bytes = 0;          ///< of the tensor, in one call
+  plan::Axis axis = plan::Axis::pipe; ///< pipe for sends
+  std::string algorithm;
+  uint64_t bytes = 0; ///< of the tensor, in one call
   uint32_t calls = 0;
   double predictedUs = 0, measuredUs = -1; ///< of one call; -1: not measured
 };
@@ -31,7 +32,7 @@ std::vector<CommunicationOp> communicationOps(const plan::Plan &plan, const plan
                                               const std::vector<double> *measuredUs);
 
 /// What must cross between two ranks, as if every rank reached every other at once: of a tensor of B bytes over n ranks
-/// an all-reduce moves 2·B/n from each to each other, a gather or a reduce-scatter B/n, a broadcast B from the root.
+/// an all-reduce moves 2·B/n from each to each other, a gather or a reduce-scatter B/n.
 /// A cell's time is that of all ops in which the two exchange something.
 TrafficMatrix trafficMatrix(const plan::Plan &plan, const std::vector<CommunicationOp> &ops, uint32_t maxSize = 64);
 

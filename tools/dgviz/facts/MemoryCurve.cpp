@@ -2,6 +2,8 @@
 #include "tools/dgviz/facts/MemoryCurve.h"
 #include "tools/dgviz/FlowGraph.h"
 
+#include "runtime/plan/TaskTraits.h"
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -75,12 +77,11 @@ private:
           const Task &task = plan.tasks[id];
           // A receive has no time of its own: its buffer is held from the start of the action. A finish touches what
           // its communication did, when that is over.
-          auto found = times.find({task.kind == TaskKind::finish ? task.finishes : id, action.microbatch});
+          auto found = times.find({task.as<Finish>() ? task.as<Finish>()->task : id, action.microbatch});
           auto [from, to] = found == times.end() ? std::pair(startUs, startUs) : found->second;
           last = std::max(last, to);
-          for (const std::vector<ValueId> *list : {&task.buffers, &task.reads, &task.writes})
-            for (ValueId value : *list)
-              touch(value, action.microbatch, from, to);
+          for (ValueId value : valuesOf(startOf(plan, task)))
+            touch(value, action.microbatch, from, to);
         }
         reached[stage] = last;
       }
@@ -104,8 +105,6 @@ private:
       microbatch = 0;
     if (kind == ValueKind::input)
       from = 0;
-    if (kind == ValueKind::output)
-      to = predicted.totalUs;
     auto [found, isNew] = lives.try_emplace({id, microbatch}, std::pair(from, to));
     found->second = {std::min(found->second.first, from), std::max(found->second.second, to)};
   }

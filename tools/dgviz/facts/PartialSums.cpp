@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgviz/facts/PartialSums.h"
 
+#include "runtime/plan/TaskTraits.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -40,7 +42,7 @@ public:
 
 private:
   using Place = std::pair<uint64_t, uint64_t>; ///< offset and bytes: an op in place gives one place two values
-  using Axes = std::set<std::string>;
+  using Axes = std::set<Axis>;
 
   std::tuple<uint32_t, uint32_t, Phase, ChunkId> keyOf(ChunkId id) const {
     return {plan.chunks[id].program, plan.chunks[id].stage, plan.chunks[id].phase, id};
@@ -54,49 +56,50 @@ private:
     if (!axes.empty())
       found.push_back({task, value, {axes.begin(), axes.end()}, isReduced});
   }
-  bool isCut(ValueId id, const std::string &axis) const {
-    const std::vector<std::string> &cuts = plan.values[id].sharding;
+  bool isCut(ValueId id, Axis axis) const {
+    const std::vector<std::optional<Axis>> &cuts = plan.values[id].sharding;
     return std::find(cuts.begin(), cuts.end(), axis) != cuts.end();
   }
 
   void visit(TaskId id) {
     const Task &task = plan.tasks[id];
-    if (task.kind == TaskKind::finish)
+    if (task.as<Finish>())
       return; // its communication stands for it
-    if (task.kind == TaskKind::allReduce || task.kind == TaskKind::reduceScatter) {
-      ValueId taken = task.buffers[0];
+    const ReduceScatter *scatter = task.as<ReduceScatter>();
+    if (task.as<AllReduce>() || scatter) {
+      ValueId taken = valuesOf(task)[0];
       Axes axes = axesAt(taken);
-      if (plan.mesh.sizeOf(task.axis) > 1)
-        axes.insert(task.axis);
-      if (task.kind == TaskKind::reduceScatter)
-        partial.erase(placeOf(task.buffers[1]));
+      if (plan.mesh.sizeOf(*axisOf(task)) > 1)
+        axes.insert(*axisOf(task));
+      if (scatter)
+        partial.erase(placeOf(scatter->to));
       partial[placeOf(taken)] = axes;
       add(id, taken, axes, true);
       return;
     }
     Axes made;
-    for (ValueId value : task.writes) {
+    const std::vector<ValueId> reads = readsOf(task), writes = writesOf(task);
+    for (ValueId value : writes) {
       Axes axes = axesAt(value);
       add(id, value, axes, false);
       made.insert(axes.begin(), axes.end());
-      if (std::find(task.reads.begin(), task.reads.end(), value) == task.reads.end())
+      if (std::find(reads.begin(), reads.end(), value) == reads.end())
         partial.erase(placeOf(value));
     }
-    passOn(id, task, made);
+    passOn(id, reads, writes, made);
   }
 
   /// A sum over an axis that none of the op's operands is cut over was partial before the op.
-  void passOn(TaskId id, const Task &task, const Axes &made) {
-    for (const std::string &axis : made) {
-      bool isMadeHere =
-          std::any_of(task.reads.begin(), task.reads.end(), [&](ValueId value) { return isCut(value, axis); });
-      for (ValueId value : task.reads)
+  void passOn(TaskId id, const std::vector<ValueId> &reads, const std::vector<ValueId> &writes, const Axes &made) {
+    for (Axis axis : made) {
+      bool isMadeHere = std::any_of(reads.begin(), reads.end(), [&](ValueId value) { return isCut(value, axis); });
+      for (ValueId value : reads)
         if (ValueKind kind = plan.values[value].kind;
             !isMadeHere && (kind == ValueKind::activation || kind == ValueKind::gradient))
           partial[placeOf(value)].insert(axis);
     }
-    for (ValueId value : task.reads)
-      if (std::find(task.writes.begin(), task.writes.end(), value) == task.writes.end())
+    for (ValueId value : reads)
+      if (std::find(writes.begin(), writes.end(), value) == writes.end())
         add(id, value, axesAt(value), false);
   }
 

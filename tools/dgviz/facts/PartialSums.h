@@ -5,7 +5,6 @@
 
 #include "runtime/plan/Plan.h"
 
-#include <string>
 #include <vector>
 
 namespace dg::viz {
@@ -14,8 +13,8 @@ namespace dg::viz {
 struct PartialSum {
   plan::TaskId task = 0;
   plan::ValueId value = 0;
-  std::vector<std::string> axes; ///< whose ranks hold summands
-  bool isReduced = false;        ///< the op itself adds them up: before it partial, after it whole
+  std::vector<plan::Axis> axes; ///< whose ranks hold summands
+  bool isReduced = false;       ///< the op itself adds them up: before it partial, after it whole
 };
 
 /// By task. Ops are followed from the collectives back: what an all-reduce or reduce-scatter takes is partial; so is

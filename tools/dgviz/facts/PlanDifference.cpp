@@ -2,6 +2,8 @@
 #include "tools/dgviz/facts/PlanDifference.h"
 #include "tools/dgviz/facts/PlanNumbers.h"
 
+#include "runtime/plan/TaskTraits.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -30,17 +32,19 @@ struct Side {
   }
 
   std::string cutOf(const Task &task) const {
-    if (task.writes.empty())
+    const std::vector<ValueId> writes = writesOf(task);
+    if (writes.empty())
       return "";
-    const std::vector<std::string> &axes = plan.values[task.writes.front()].sharding;
+    const std::vector<std::optional<Axis>> &axes = plan.values[writes.front()].sharding;
     std::string text;
     for (size_t dim = 0; dim < axes.size(); ++dim)
-      if (!axes[dim].empty() && plan.mesh.sizeOf(axes[dim]) > 1)
-        text += fmt::format("{}dimension {} over {}", text.empty() ? "" : " and ", dim, axes[dim]);
+      if (axes[dim] && plan.mesh.sizeOf(*axes[dim]) > 1)
+        text += fmt::format("{}dimension {} over {}", text.empty() ? "" : " and ", dim, nameOf(*axes[dim]));
     return text;
   }
   std::string typeOf(const Task &task) const {
-    return task.writes.empty() ? "" : plan::nameOf(plan.values[task.writes.front()].dtype);
+    const std::vector<ValueId> writes = writesOf(task);
+    return writes.empty() ? "" : plan::nameOf(plan.values[writes.front()].dtype);
   }
 };
 
@@ -54,8 +58,8 @@ std::string describe(const Side &before, const Task &a, const Side &after, const
   note("stage", std::to_string(a.stage), std::to_string(b.stage));
   note("cut", before.cutOf(a), after.cutOf(b));
   note("type", before.typeOf(a), after.typeOf(b));
-  if (a.kind != b.kind)
-    note("kind", kindName(a.kind), kindName(b.kind));
+  if (a.kind() != b.kind())
+    note("kind", plan::nameOf(a.kind()), plan::nameOf(b.kind()));
   return text;
 }
 
@@ -78,7 +82,7 @@ std::vector<FigureChange> trafficChanges(const Side &before, const Side &after) 
   auto addUp = [&](const Side &side, double std::pair<double, double>::*half) {
     double ranks = double(side.plan.mesh.numRanks()) / std::max<double>(1, side.plan.numStages());
     for (const CommunicationOp &op : side.view.communications)
-      totals[fmt::format("{} · {}", kindName(side.plan.tasks[op.task].kind), op.axis)].*half +=
+      totals[fmt::format("{} · {}", plan::nameOf(side.plan.tasks[op.task].kind()), plan::nameOf(op.axis))].*half +=
           double(op.bytes) * op.calls * ranks;
   };
   addUp(before, &std::pair<double, double>::first);
@@ -121,7 +125,8 @@ std::string describeModels(const Plan &before, const Plan &after) {
 std::vector<SettingChange> settingsOf(const Side &before, const Side &after) {
   auto mesh = [](const Side &side) {
     const Mesh &mesh = side.plan.mesh;
-    return fmt::format("data={},tensor={},pipe={}", mesh.sizeOf("data"), mesh.sizeOf("tensor"), mesh.sizeOf("pipe"));
+    return fmt::format("data={},tensor={},pipe={}", mesh.sizeOf(Axis::data), mesh.sizeOf(Axis::tensor),
+                       mesh.sizeOf(Axis::pipe));
   };
   const Program &a = *before.view.program, &b = *after.view.program;
   return {{"model", before.plan.model.source, after.plan.model.source},

@@ -2,6 +2,8 @@
 // Sums over the plan, and numbers as text.
 #include "tools/dgviz/facts/PlanNumbers.h"
 
+#include "runtime/plan/TaskTraits.h"
+
 #include <map>
 #include <set>
 #include <tuple>
@@ -35,18 +37,15 @@ std::vector<Traffic> trafficOf(const Plan &plan, const Program &program) {
     for (const Action &action : program.actions[stage])
       for (TaskId id : plan.chunks[action.chunk].tasks) {
         const Task &task = plan.tasks[id];
-        bool isSend = task.kind == TaskKind::send;
-        if (!isSend && !isCollective(task.kind))
+        if (!isCommunication(task.kind()) || task.as<Receive>())
           continue;
-        // A gather moves what it makes, everything else what it takes.
-        uint64_t bytes = plan.values[task.kind == TaskKind::allGather ? task.buffers[1] : task.buffers[0]].bytes;
-        std::string axis = isSend ? "pipe" : task.axis;
-        Traffic &traffic = totals[{stage, kindName(task.kind), axis}];
-        traffic.op = kindName(task.kind);
+        std::string axis = nameOf(axisOf(task).value_or(Axis::pipe));
+        Traffic &traffic = totals[{stage, nameOf(task.kind()), axis}];
+        traffic.op = nameOf(task.kind());
         traffic.axis = axis;
         traffic.stage = stage;
         ++traffic.calls;
-        traffic.bytes += bytes;
+        traffic.bytes += movedBytes(plan, task);
       }
   std::vector<Traffic> result;
   for (const auto &[key, traffic] : totals)
@@ -55,14 +54,8 @@ std::vector<Traffic> trafficOf(const Plan &plan, const Program &program) {
 }
 
 const char *kindName(ValueKind kind) {
-  static constexpr const char *names[] = {"parameter", "state",       "input",  "constant", "activation",
-                                          "gradient",  "accumulator", "output", "scratch"};
-  return names[size_t(kind)];
-}
-
-const char *kindName(TaskKind kind) {
-  static constexpr const char *names[] = {"kernel",  "all_reduce", "all_gather", "reduce_scatter", "broadcast", "send",
-                                          "receive", "finish",     "copy",       "zero",           "slice",     "loop"};
+  static constexpr const char *names[] = {"parameter",  "state",    "input",       "constant",
+                                          "activation", "gradient", "accumulator", "scratch"};
   return names[size_t(kind)];
 }
 

@@ -30,7 +30,6 @@ struct Traffic {
 std::vector<Traffic> trafficOf(const plan::Plan &plan, const plan::Program &program);
 
 const char *kindName(plan::ValueKind kind);
-const char *kindName(plan::TaskKind kind);
 /// "1.50 MiB", "12.3 ms", "1.2 GFLOP".
 std::string bytesText(double bytes);
 std::string timeText(double microseconds);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgviz/facts/ProgramView.h"
 
+#include "runtime/plan/TaskTraits.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -20,8 +22,8 @@ void splitComputing(const Plan &plan, const ProgramView &view, const partitioner
       continue;
     double lengthUs = event.endUs - event.startUs,
            launchUs = std::min(lengthUs, device.launchUs * view.predicted.scale);
-    auto rate = task.writes.empty() ? device.flopsPerSecond.end()
-                                    : device.flopsPerSecond.find(plan.values[task.writes[0]].dtype);
+    const std::vector<ValueId> writes = writesOf(task);
+    auto rate = writes.empty() ? device.flopsPerSecond.end() : device.flopsPerSecond.find(plan.values[writes[0]].dtype);
     double flopsPerSecond = rate == device.flopsPerSecond.end() ? device.flopsPerSecond.begin()->second : rate->second;
     bool isArithmetic = task.flops / (flopsPerSecond * device.efficiency) > task.bytes / device.memoryBytesPerSecond;
     figures.launchShare += launchUs / step;

@@ -1,4 +1,14 @@
 // Facts that several views need, and what is chosen at the moment.
+// What each op touches: a kernel lists [value, access], the others name their values; a finish has its communication's.
+plan.ops.forEach((op) => {
+  const start = op.kind === 'finish' ? plan.ops[op.finishes] : op;
+  const access = { all_reduce: 'read_write', send: 'read', receive: 'write', zero: 'write' }[start.kind];
+  op.operands = start.kind === 'kernel' ? (op.operands || op.buffers) : start.value !== undefined ? [[start.value, access]]
+    : start.from !== undefined ? [[start.from, 'read'], [start.to, 'write']] : [];
+  op.buffers = op.operands.map(([value]) => value);
+  op.reads = op.operands.filter(([, access]) => access !== 'write').map(([value]) => value);
+  op.writes = op.operands.filter(([, access]) => access !== 'read').map(([value]) => value);
+});
 const chunkOf = new Array(plan.ops.length).fill(-1);
 plan.stages.forEach((chunk, id) => chunk.ops.forEach((op) => { chunkOf[op] = id; }));
 const phaseOf = (op) => chunkOf[op] < 0 ? '' : plan.stages[chunkOf[op]].phase;
@@ -7,10 +17,10 @@ const ranks = mesh.pipe * mesh.data * mesh.tensor;
 const ranksPerStage = mesh.data * mesh.tensor;
 const meshText = ['data', 'tensor', 'pipe'].filter((axis) => mesh[axis] > 1).map((axis) => axis + ' ' + mesh[axis]).join(' × ') || 'one device';
 const phaseNames = ['begin', 'forward', 'backward', 'update'];
-const isCollective = (op) => ['all_reduce', 'all_gather', 'reduce_scatter', 'broadcast'].includes(op.kind);
+const isCollective = (op) => ['all_reduce', 'all_gather', 'reduce_scatter'].includes(op.kind);
 const isCommunication = (op) => isCollective(op) || op.kind === 'send' || op.kind === 'receive';
 const ranksOfStage = (stage) => ranksPerStage === 1 ? 'rank ' + stage : 'ranks ' + stage * ranksPerStage + '–' + ((stage + 1) * ranksPerStage - 1);
-const outputOf = (op) => (op.writes || []).length ? plan.values[op.writes[0]] : null;
+const outputOf = (op) => op.writes.length ? plan.values[op.writes[0]] : null;
 /** The mesh axes that cut what an op makes: "data + tensor". */
 function cutOf(op) {
   const value = outputOf(op);
@@ -19,7 +29,7 @@ function cutOf(op) {
 }
 /** The op that writes a value; ops of the current program come first. */
 const writers = new Map();
-plan.ops.forEach((op, id) => (op.writes || []).forEach((value) => { if (!writers.has(value)) writers.set(value, id); }));
+plan.ops.forEach((op, id) => op.writes.forEach((value) => { if (!writers.has(value)) writers.set(value, id); }));
 
 /** What a communication's finish stands for: its start, which is what is drawn. */
 const drawnOp = (id) => plan.ops[id].kind === 'finish' ? plan.ops[id].finishes : id;

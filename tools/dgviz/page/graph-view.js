@@ -322,7 +322,7 @@ function showGraph() {
   const describe = (id) => {
     const op = plan.ops[id];
     // What a box is for comes last: it stays when the words before it have no room.
-    const parts = isCommunication(op) ? ['⇄ ' + op.kind, op.axis || 'pipe', bytesText(plan.values[(op.buffers || [0])[0]].bytes)] : [(op.op || op.kind).replace('dg.', ''), op.flops ? flopText(op.flops) : '', timeOf(predictedUs(id))];
+    const parts = isCommunication(op) ? ['⇄ ' + op.kind, op.axis || 'pipe', bytesText(plan.values[op.buffers[0]].bytes)] : [(op.op || op.kind).replace('dg.', ''), op.flops ? flopText(op.flops) : '', timeOf(predictedUs(id))];
     return { sub: parts.filter(Boolean), colour: colourOf([id]), isCommunication: isCommunication(op), tip: op.name + ' (' + phaseOf(id) + ', stage ' + op.stage + ')' };
   };
   const describeGroup = (items, node) => {

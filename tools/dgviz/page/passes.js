@@ -32,7 +32,7 @@ function showPasses() {
   const tools = put(drawing.head, 'div', { class: 'tools' });
   button(tools, 'open all', 'Open every group', () => phaseGraph.openAll(1500));
   button(tools, 'fit', 'Show all (0)', () => phaseGraph.fit());
-  const describe = (item) => ({ sub: [phase.ops[item]], colour: stageColour(tree.graph.stages[tree.nodeOfItem.get(item)]), isCommunication: /all_|reduce_scatter|send|receive|broadcast/.test(phase.ops[item]), tip: phase.ops[item] });
+  const describe = (item) => ({ sub: [phase.ops[item]], colour: stageColour(tree.graph.stages[tree.nodeOfItem.get(item)]), isCommunication: /all_|reduce_scatter|send|receive/.test(phase.ops[item]), tip: phase.ops[item] });
   const describeGroup = (items, node) => ({ sub: [phaseNames[tree.graph.phases[node]], plural(items.length, 'op')], colour: stageColour(tree.graph.stages[node]), isCommunication: false, tip: tree.graph.titles[node] + '. Double-click to open.' });
   phaseGraph = new GraphView(drawing.body, tree, describe, describeGroup, (node) => showGroup(tree, node, phaseGraph));
 }

@@ -88,7 +88,7 @@ function valueRow(op, id, role) {
   const row = put(side, 'div', { class: 'value-row' });
   put(row, 'div', {}, value.name);
   put(row, 'div', { class: 'mono' }, typeText(value, value.shape) + (value.shape.join() === value.global_shape.join() ? '' : '  of  [' + value.global_shape.join(' × ') + ']'));
-  put(row, 'div', { class: 'muted' }, role + ' · ' + value.kind + ' · ' + bytesText(value.bytes) + (value.slots > 1 ? ' × ' + value.slots + ' slots' : '') + ' at ' + value.offset);
+  put(row, 'div', { class: 'muted' }, role + ' · ' + value.kind + ' · ' + bytesText(value.bytes) + (value.slots > 1 ? ' × ' + value.slots + ' slots' : '') + ' at ' + value.offset + (value.space ? ' in ' + value.space + ' memory' : ''));
   if (ranks > 1) shardingDrawing(row, value, partialOf.get(op + ' ' + id));
 }
 /** The search's words about an op; equal layers share those of the first, whose names differ by their numbers. */
@@ -128,19 +128,19 @@ function showOp(id) {
   button(actions, 'in the timeline', 'Show this op in the timeline', () => { showView('timeline'); timelineReveal(here); });
   details(side, [
     ['op', op.op, true], ['kind', op.kind], ['source', op.source, true], ['kernel', op.kernel, true],
-    ['tiles', op.kind === 'kernel' ? String(op.tiles ?? 1) : ''],
     ['arithmetic', op.flops ? flopText(op.flops) : ''], ['memory moved', op.bytes ? bytesText(op.bytes) : ''],
     ...timeRows(here),
     ['axis', op.axis], ['peer stage', op.kind === 'send' || op.kind === 'receive' ? String(op.peer_stage ?? 0) : ''],
     ['channel', op.kind === 'send' || op.kind === 'receive' ? String(op.channel ?? 0) : ''],
     ['trips', op.trips ? String(op.trips) : ''], ['id', String(id)],
+    ['device', plan.memory[op.stage].device === 'cpu' ? '' : plan.memory[op.stage].device],
   ]);
   section('Why here');
   placementWords(op).forEach((words) => put(side, 'p', { class: 'why' }, words));
-  const reads = new Set(op.reads || []), writes = new Set(op.writes || []);
-  const touched = [...new Set([...(op.buffers || []), ...reads, ...writes])];
+  const reads = new Set(op.reads), writes = new Set(op.writes);
+  const touched = [...new Set(op.buffers)];
   if (touched.length) section('Tensors');
-  touched.forEach((value) => valueRow(here, value, reads.has(value) ? (writes.has(value) ? 'in place' : 'read') : writes.has(value) ? 'written' : 'workspace'));
+  touched.forEach((value) => valueRow(here, value, reads.has(value) ? (writes.has(value) ? 'in place' : 'read') : 'written'));
   const list = (title, ops) => {
     if (!ops || !ops.length) return;
     section(title);

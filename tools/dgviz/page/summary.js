@@ -34,7 +34,7 @@ function showSummary() {
   card(cards, 'Step, predicted', timeText(f.step_us), 'compute ' + timeText(f.compute_us) + ', communication ' + timeText(f.comm_us) + (view.own_cluster ? '' : '; on ' + view.cluster + ', for which the plan was not made'), 'step');
   if (p.measured) card(cards, 'Step, measured', timeText(f.measured_step_us), (f.measured_step_us / Math.max(f.step_us, 1e-9)).toFixed(2) + ' × predicted', 'measured');
   card(cards, 'Utilisation', percent(f.utilisation), flopText(f.flops) + ' a step', 'utilisation');
-  card(cards, 'Bubble', percent(f.bubble), own.schedule + ', ' + plural(own.microbatches, 'micro-batch', 'micro-batches'), 'bubble');
+  card(cards, 'Bubble', percent(f.bubble), (own.role ? own.role + ', ' : '') + own.schedule + ', ' + plural(own.microbatches, 'micro-batch', 'micro-batches'), 'bubble');
   card(cards, 'Bytes moved', bytesText(f.bytes_moved), 'between all ranks in a step', 'moved');
   card(cards, 'Peak memory', bytesText(f.peak_bytes), plan.memory.length > 1 ? plan.memory.slice(0, 4).map((m, s) => 'stage ' + s + ': ' + bytesText(m.arena_bytes)).join(', ') + (plan.memory.length > 4 ? ', …' : '') : 'of each device', 'peak');
   card(cards, 'Imbalance', percent(f.imbalance), plan.memory.length > 1 ? 'stage ' + f.slowest_stage + ' computes longest' : 'one stage', 'imbalance');

@@ -2,6 +2,8 @@
 #include "tools/dgviz/time/CriticalPath.h"
 #include "tools/dgviz/FlowGraph.h"
 
+#include "runtime/plan/TaskTraits.h"
+
 #include <algorithm>
 
 namespace dg::viz {
@@ -62,15 +64,15 @@ private:
 
   /// In a trace the communications of a row run beside each other; in a prediction they share one lane.
   bool isMeasuredCommunication(const TimelineEvent &event) const {
-    return timeline.simulated.stepUs <= 0 && isCommunication(plan.tasks[event.task].kind);
+    return timeline.simulated.stepUs <= 0 && isCommunication(plan.tasks[event.task].kind());
   }
 
   /// The time between two points of the chain: what the event was busy with, and before its start nothing.
   void account(uint32_t at, double fromUs, double untilUs) {
     const TimelineEvent &event = timeline.events[at];
-    TaskKind kind = plan.tasks[event.task].kind;
     double ownUs = std::max(0.0, untilUs - std::max(event.startUs, fromUs));
-    (isCommunication(kind) || kind == TaskKind::finish ? path.communicationUs : path.computeUs) += ownUs;
+    bool communicates = isCommunication(startOf(plan, plan.tasks[event.task]).kind());
+    (communicates ? path.communicationUs : path.computeUs) += ownUs;
     path.taskUs[event.task] += ownUs;
     path.waitingUs += std::max(0.0, std::min(untilUs, event.startUs) - fromUs);
   }
@@ -80,8 +82,8 @@ private:
     if (event.awaited != noId) // from the moment in which the last rank took part
       return {event.awaited, event.busyFromUs()};
     const Task &task = plan.tasks[event.task];
-    if (task.kind == TaskKind::finish)
-      if (uint32_t start = index.find(event.row, task.finishes, event.microbatch);
+    if (const Finish *finish = task.as<Finish>())
+      if (uint32_t start = index.find(event.row, finish->task, event.microbatch);
           start != noId && endOf(start) > event.startUs + toleranceUs)
         return {start, endOf(start)};
     uint32_t before = predecessorOf(event);
@@ -91,20 +93,20 @@ private:
   uint32_t predecessorOf(const TimelineEvent &event) const {
     uint32_t best = lastEnded(event);
     std::vector<TaskId> waiting = plan.tasks[event.task].deps;
-    if (plan.tasks[event.task].kind == TaskKind::finish)
-      waiting.push_back(plan.tasks[event.task].finishes);
+    if (const Finish *finish = plan.tasks[event.task].as<Finish>())
+      waiting.push_back(finish->task);
     for (size_t i = 0; i < waiting.size() && waiting.size() < maxFollowed; ++i) {
       const Task &task = plan.tasks[waiting[i]];
       uint32_t found = index.find(event.row, waiting[i], event.microbatch);
-      if (found == noId && task.kind == TaskKind::receive)
+      if (found == noId && task.as<Receive>())
         found = sends.find(index, event.row, task, event.microbatch);
       if (found != noId && endOf(found) <= event.startUs + toleranceUs) {
         if (best == noId || endOf(found) >= endOf(best) - toleranceUs)
           best = found;
       } else if (found == noId) { // a task without a time of its own stands for what it waited for
         waiting.insert(waiting.end(), task.deps.begin(), task.deps.end());
-        if (task.kind == TaskKind::finish)
-          waiting.push_back(task.finishes);
+        if (const Finish *finish = task.as<Finish>())
+          waiting.push_back(finish->task);
       }
     }
     return best;

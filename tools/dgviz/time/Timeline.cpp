@@ -4,6 +4,8 @@
 
 #include "partitioner/predict/Simulator.h"
 
+#include "runtime/plan/TaskTraits.h"
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -31,7 +33,7 @@ Result<Timeline> predictTimeline(const Plan &plan, const Program &program, const
   timeline.totalUs = predicted->stepUs * timeline.scale;
   for (const partitioner::SimulatedTask &task : tasks)
     timeline.events.push_back({task.task, task.microbatch, plan.tasks[task.task].stage,
-                               isCommunication(plan.tasks[task.task].kind) ? 1u : 0u, task.startUs * timeline.scale,
+                               isCommunication(plan.tasks[task.task].kind()) ? 1u : 0u, task.startUs * timeline.scale,
                                task.endUs * timeline.scale});
   return timeline;
 }
@@ -53,16 +55,17 @@ uint32_t EventIndex::find(uint32_t row, TaskId task, uint32_t microbatch) const 
 PeerIndex::PeerIndex(const Plan &plan, const Timeline &timeline, TaskKind kind)
     : plan(plan), isByStage(timeline.numRows == plan.numStages()) {
   for (TaskId id = 0; id < plan.tasks.size(); ++id)
-    if (plan.tasks[id].kind == kind)
-      tasks[{plan.tasks[id].stage, plan.tasks[id].channel}].push_back(id);
+    if (plan.tasks[id].kind() == kind)
+      tasks[{plan.tasks[id].stage, channelOf(plan.tasks[id])}].push_back(id);
 }
 
 uint32_t PeerIndex::find(const EventIndex &events, uint32_t row, const Task &task, uint32_t microbatch) const {
-  auto found = tasks.find({task.peerStage, task.channel});
+  const uint32_t peerStage = peerStageOf(task);
+  auto found = tasks.find({peerStage, channelOf(task)});
   if (found == tasks.end())
     return noId;
   int64_t perStage = plan.mesh.numRanks() / std::max<int64_t>(1, plan.numStages());
-  auto there = isByStage ? task.peerStage : uint32_t(task.peerStage * perStage + row % perStage);
+  auto there = isByStage ? peerStage : uint32_t(peerStage * perStage + row % perStage);
   for (TaskId peer : found->second)
     if (uint32_t event = events.find(there, peer, microbatch); event != noId)
       return event;
@@ -82,22 +85,22 @@ void findMeetings(const Plan &plan, Timeline &timeline) {
       readyUs = timeline.events[other].startUs;
       event.awaited = other;
     };
-    if (task.kind == TaskKind::send) {
+    if (task.as<Send>()) {
       // Whoever receives later than that was not waited for: the message was put aside.
       uint32_t other = receives.find(index, event.row, task, event.microbatch);
       meet(other != noId && timeline.events[other].startUs < event.endUs ? other : noId);
-    } else if (task.kind == TaskKind::receive)
+    } else if (task.as<Receive>())
       meet(sends.find(index, event.row, task, event.microbatch));
-    else if (isCollective(task.kind))
-      for (int64_t rank : plan.mesh.groupOf(event.row, task.axis))
+    else if (isCollective(task.kind()))
+      for (int64_t rank : plan.mesh.groupOf(event.row, *axisOf(task)))
         meet(index.find(uint32_t(rank), event.task, event.microbatch));
     event.waitUs = std::min(readyUs, event.endUs) - event.startUs;
   }
   for (TimelineEvent &event : timeline.events) {
-    const Task &task = plan.tasks[event.task];
-    if (task.kind != TaskKind::finish)
+    const Finish *finish = plan.tasks[event.task].as<Finish>();
+    if (!finish)
       continue;
-    if (uint32_t start = index.find(event.row, task.finishes, event.microbatch); start != noId)
+    if (uint32_t start = index.find(event.row, finish->task, event.microbatch); start != noId)
       event.waitUs = std::clamp(timeline.events[start].busyFromUs(), event.startUs, event.endUs) - event.startUs;
   }
 }
@@ -116,9 +119,8 @@ std::vector<Span> merged(std::vector<Span> spans) {
 std::vector<BusyTimes> busyTimes(const Plan &plan, const Timeline &timeline) {
   std::vector<BusyTimes> rows(timeline.numRows);
   for (const TimelineEvent &event : timeline.events) {
-    TaskKind kind = plan.tasks[event.task].kind;
     rows[event.row].all.push_back({event.busyFromUs(), event.endUs});
-    if (!isCommunication(kind) && kind != TaskKind::finish)
+    if (!isCommunication(startOf(plan, plan.tasks[event.task]).kind()))
       rows[event.row].computing.push_back({event.startUs, event.endUs});
   }
   for (BusyTimes &row : rows)

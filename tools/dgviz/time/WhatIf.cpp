@@ -5,6 +5,8 @@
 #include "partitioner/predict/Simulator.h"
 #include "partitioner/schedule/PlanSchedule.h"
 
+#include "runtime/plan/TaskTraits.h"
+
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -24,7 +26,7 @@ WhatIf::WhatIf(const Plan &plan, const ProgramView &view, const partitioner::Cos
       index(uint32_t(view.program - plan.programs.data())) {}
 
 WhatIf::Answer WhatIf::withMicrobatches(uint32_t count) const {
-  int64_t data = plan.mesh.sizeOf("data"), rowsNow = divideUp(program.batch, data * program.microbatches);
+  int64_t data = plan.mesh.sizeOf(Axis::data), rowsNow = divideUp(program.batch, data * program.microbatches);
   if (plan.numStages() < 2 || !isPlain() || program.batch < data * count)
     return std::optional<double>();
   Plan changed = plan;
@@ -114,12 +116,12 @@ bool WhatIf::isPlain() const {
 }
 
 void WhatIf::scale(Plan &changed, double factor) const {
-  int64_t data = plan.mesh.sizeOf("data");
+  int64_t data = plan.mesh.sizeOf(Axis::data);
   int64_t rows = divideUp(program.batch, data * program.microbatches) * data;
   std::vector<bool> isFixed = findUpdateInputs(plan, view.work);
   for (TaskId id = 0; id < plan.tasks.size(); ++id)
     if (view.work[id] == Work::weightGradient || view.work[id] == Work::update)
-      for (ValueId value : plan.tasks[id].writes)
+      for (ValueId value : writesOf(startOf(plan, plan.tasks[id])))
         isFixed[value] = true;
   auto grows = [&](ValueId id) {
     const Value &value = plan.values[id];
@@ -133,8 +135,8 @@ void WhatIf::scale(Plan &changed, double factor) const {
     for (TaskId id : chunk.tasks) {
       const Task &task = plan.tasks[id];
       double bytes = 0, growing = 0;
-      for (const std::vector<ValueId> *list : {&task.reads, &task.writes})
-        for (ValueId value : *list) {
+      for (const std::vector<ValueId> &list : {readsOf(task), writesOf(task)})
+        for (ValueId value : list) {
           bytes += double(plan.values[value].bytes);
           growing += grows(value) ? double(plan.values[value].bytes) : 0;
         }
@@ -158,8 +160,8 @@ void WhatIf::separateUpdates(Plan &changed) const {
   std::vector<bool> isGradient = findUpdateInputs(plan, view.work);
   auto movesGradient = [&](const Task &task) {
     auto isOf = [&](ValueId value) { return isGradient[value] || plan.values[value].kind == ValueKind::parameter; };
-    return std::any_of(task.writes.begin(), task.writes.end(), isOf) ||
-           std::any_of(task.reads.begin(), task.reads.end(), isOf);
+    const std::vector<ValueId> values = valuesOf(task);
+    return std::any_of(values.begin(), values.end(), isOf);
   };
   for (ChunkId id = 0; id < plan.chunks.size(); ++id) {
     const Chunk &chunk = plan.chunks[id];
@@ -171,14 +173,16 @@ void WhatIf::separateUpdates(Plan &changed) const {
     std::set<ValueId> made, summed;
     for (TaskId task : chunk.tasks) {
       const Task &own = plan.tasks[task];
-      bool isMoved = view.work[task] == Work::update || (isCommunication(own.kind) && movesGradient(own)) ||
-                     (own.kind == TaskKind::finish && moved.contains(own.finishes));
+      bool isMoved = view.work[task] == Work::update || (isCommunication(own.kind()) && movesGradient(own)) ||
+                     (own.as<Finish>() && moved.contains(own.as<Finish>()->task));
+      const Task &start = startOf(plan, own);
       (isMoved ? update : backward).tasks.push_back(task);
       if (isMoved)
         moved.insert(task);
       else
-        made.insert(own.writes.begin(), own.writes.end());
-      for (ValueId value : own.reads)
+        for (ValueId value : writesOf(start))
+          made.insert(value);
+      for (ValueId value : readsOf(start))
         if (isMoved && made.contains(value))
           summed.insert(value);
     }
@@ -187,14 +191,16 @@ void WhatIf::separateUpdates(Plan &changed) const {
       Task add, zero;
       add.op = "dg.accumulate";
       add.stage = zero.stage = chunk.stage;
-      add.reads = add.writes = add.buffers = zero.writes = zero.buffers = {value};
+      add.work = Kernel{"", {{value, Access::readWrite}}};
+      zero.work = Zero{value};
       add.flops = bytes / double(sizeOf(plan.values[value].dtype));
       add.bytes = 3 * bytes;
-      zero.kind = TaskKind::zero;
       for (TaskId task : backward.tasks)
-        if (task < plan.tasks.size() && std::find(plan.tasks[task].writes.begin(), plan.tasks[task].writes.end(),
-                                                  value) != plan.tasks[task].writes.end())
-          add.deps = {task};
+        if (task < plan.tasks.size()) {
+          const std::vector<ValueId> writes = writesOf(startOf(plan, plan.tasks[task]));
+          if (std::find(writes.begin(), writes.end(), value) != writes.end())
+            add.deps = {task};
+        }
       backward.tasks.push_back(TaskId(changed.tasks.size()));
       changed.tasks.push_back(std::move(add));
       begin.tasks.push_back(TaskId(changed.tasks.size()));

@@ -2,6 +2,8 @@
 #include "tools/dgviz/time/Work.h"
 #include "tools/dgviz/FlowGraph.h"
 
+#include "runtime/plan/TaskTraits.h"
+
 #include <map>
 #include <set>
 #include <string_view>
@@ -40,7 +42,7 @@ public:
     for (const Chunk &chunk : plan.chunks)
       if (chunk.phase == Phase::update)
         for (TaskId task : chunk.tasks)
-          for (ValueId value : plan.tasks[task].reads)
+          for (ValueId value : readsOf(startOf(plan, plan.tasks[task])))
             isGradient[value] = true;
   }
 
@@ -58,15 +60,15 @@ private:
   Work visit(const Chunk &chunk, const Task &task) {
     if (chunk.phase == Phase::begin)
       return Work::other;
-    bool communicates = isCommunication(task.kind) || task.kind == TaskKind::finish;
+    bool communicates = isCommunication(startOf(plan, task).kind());
     bool updates = chunk.phase == Phase::update || (chunk.phase == Phase::backward && isUpdate(task));
-    bool forWeights = isForWeights(task, communicates || task.kind == TaskKind::copy);
-    for (ValueId value : task.reads) {
+    bool forWeights = isForWeights(task, communicates || task.as<Copy>());
+    for (ValueId value : readsOf(startOf(plan, task))) {
       Readers &known = readers[value];
       if (updates)
         continue;
       known.makeOthers = true;
-      if (communicates || task.kind == TaskKind::copy) // stands for whoever reads what it moves
+      if (communicates || task.as<Copy>()) // stands for whoever reads what it moves
         known.makeInputGradients |= !forWeights;
       else if (!forWeights || (!known.layer.empty() && known.layer != layerOf(task)))
         known.makeInputGradients = true;
@@ -85,8 +87,9 @@ private:
   /// It writes a parameter or its state; or it only prepares that (clipping, a shard of a parameter), which the
   /// compiler names after the parameter.
   bool isUpdate(const Task &task) const {
-    bool feedsUpdates = !task.writes.empty();
-    for (ValueId value : task.writes) {
+    const std::vector<ValueId> writes = writesOf(startOf(plan, task));
+    bool feedsUpdates = !writes.empty();
+    for (ValueId value : writes) {
       ValueKind kind = plan.values[value].kind;
       if (kind == ValueKind::parameter || kind == ValueKind::state)
         return true;
@@ -94,11 +97,12 @@ private:
       feedsUpdates &= found != readers.end() && !found->second.makeOthers;
     }
     std::string_view layer = layerOf(task);
-    return feedsUpdates && task.kind != TaskKind::copy && (parameters.contains(layer) || layer == "gradient norm");
+    return feedsUpdates && !task.as<Copy>() && (parameters.contains(layer) || layer == "gradient norm");
   }
 
   bool isForWeights(const Task &task, bool onlyMoves) const {
-    for (ValueId value : task.writes) {
+    const std::vector<ValueId> writes = writesOf(startOf(plan, task));
+    for (ValueId value : writes) {
       auto found = readers.find(value);
       if (found == readers.end()) {
         if (!isGradient[value])
@@ -108,7 +112,7 @@ private:
         return false;
       }
     }
-    return !task.writes.empty();
+    return !writes.empty();
   }
 
   const Plan &plan;
@@ -128,7 +132,7 @@ std::vector<bool> findUpdateInputs(const Plan &plan, const std::vector<Work> &wo
     found[id] = plan.values[id].kind == ValueKind::accumulator;
   for (TaskId id = 0; id < plan.tasks.size(); ++id)
     if (work[id] == Work::update)
-      for (ValueId value : plan.tasks[id].reads)
+      for (ValueId value : readsOf(startOf(plan, plan.tasks[id])))
         if (ValueKind kind = plan.values[value].kind; kind == ValueKind::gradient || kind == ValueKind::accumulator)
           found[value] = true;
   return found;
