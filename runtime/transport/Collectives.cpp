@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All-gather, reduce-scatter, broadcast, send and receive as state machines. All-reduce, the largest, is in
-// AllReduce.cpp.
+// All-gather, reduce-scatter, send and receive as state machines. All-reduce, the largest, is in AllReduce.cpp.
 #include "runtime/transport/Collectives.h"
 
 #include "runtime/transport/Exchange.h"
@@ -191,53 +190,6 @@ private:
   std::vector<const void *> inputs;  ///< of the sum, in group order
 };
 
-/// A binomial tree: position p (counted from the root) receives from p without its lowest set bit, and serves the
-/// positions that differ in one lower bit. log2(n) message times.
-class Broadcast final : public GroupCommunication {
-public:
-  Broadcast(Transport &transport, Group members, uint64_t tag, size_t bytes, size_t root)
-      : GroupCommunication(transport, std::move(members)), tag(tag), bytes(bytes), isRoot(group.self == root) {
-    size_t n = size(), position = (group.self + n - root) % n, lowest = 1;
-    while (lowest < n && !(position & lowest))
-      lowest <<= 1;
-    parent = (position - (isRoot ? 0 : lowest) + root) % n;
-    for (size_t bit = lowest >> 1; bit > 0; bit >>= 1)
-      if (position + bit < n)
-        children.push_back((position + bit + root) % n);
-  }
-
-private:
-  void begin(void *input, void *output) override {
-    buffer = static_cast<char *>(output);
-    isServed = false;
-    if (bytes == 0)
-      return;
-    if (!isRoot)
-      receives.receive(parent, tag, buffer, bytes);
-    else if (input != output)
-      std::memcpy(output, input, bytes);
-  }
-
-  Progress advance() override {
-    if (bytes == 0)
-      return Progress::done;
-    if (Progress received = receives.poll(); received != Progress::done)
-      return received;
-    if (!isServed)
-      for (size_t child : children)
-        sends.send(child, tag, buffer, bytes);
-    isServed = true;
-    return sends.poll();
-  }
-
-  uint64_t tag;
-  size_t bytes;
-  bool isRoot, isServed = false;
-  size_t parent = 0;
-  std::vector<size_t> children;
-  char *buffer = nullptr;
-};
-
 /// A group of one member, the peer.
 class PointToPoint final : public GroupCommunication {
 public:
@@ -277,13 +229,6 @@ std::unique_ptr<Communication> makeReduceScatter(Transport &transport, const Gro
   if (HostMemory *memory = sharedBy(transport, group.ranks))
     return detail::makeMappedReduceScatter(*memory, group, tag, type, shape);
   return std::make_unique<ReduceScatter>(transport, group, tag, type, shape);
-}
-
-std::unique_ptr<Communication> makeBroadcast(Transport &transport, const Group &group, uint64_t tag, plan::DType type,
-                                             size_t count, size_t root) {
-  if (HostMemory *memory = sharedBy(transport, group.ranks))
-    return detail::makeMappedBroadcast(*memory, group, tag, count * size_t(plan::sizeOf(type)), root);
-  return std::make_unique<Broadcast>(transport, group, tag, count * size_t(plan::sizeOf(type)), root);
 }
 
 std::unique_ptr<Communication> makeSend(Transport &transport, int64_t peer, uint64_t tag, size_t bytes) {

@@ -70,9 +70,6 @@ std::unique_ptr<Communication> makeAllGather(Transport &, const Group &, uint64_
 /// output[outer][inner] = this rank's block of the sum of every input[outer][group][inner]. The output may begin where
 /// the input does.
 std::unique_ptr<Communication> makeReduceScatter(Transport &, const Group &, uint64_t tag, plan::DType, BlockShape);
-/// Every rank's buffer becomes that of group position `root`.
-std::unique_ptr<Communication> makeBroadcast(Transport &, const Group &, uint64_t tag, plan::DType, size_t count,
-                                             size_t root);
 /// One message to or from one rank: a send reads `input`, a receive writes `output` of start().
 std::unique_ptr<Communication> makeSend(Transport &, int64_t peer, uint64_t tag, size_t bytes);
 std::unique_ptr<Communication> makeReceive(Transport &, int64_t peer, uint64_t tag, size_t bytes);

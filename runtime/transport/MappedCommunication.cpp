@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common course of collectives over mapped arenas, and all-gather, reduce-scatter and broadcast, which are short.
+// The common course of collectives over mapped arenas, and all-gather and reduce-scatter, which are short.
 #include "runtime/transport/MappedCommunication.h"
 
 #include "runtime/transport/SumInOrder.h"
@@ -163,20 +163,6 @@ private:
   bool isInside = false;
 };
 
-class MappedBroadcast final : public MappedCommunication {
-public:
-  MappedBroadcast(HostMemory &memory, const Group &group, uint64_t tag, size_t bytes, size_t root)
-      : MappedCommunication(memory, group, tag, bytes, bytes), bytes(bytes), root(root) {}
-
-private:
-  void doPart() override {
-    if (const std::byte *from = inputOf(root), *to = outputOf(group.self); from != to)
-      std::memcpy(outputOf(group.self), from, bytes);
-  }
-
-  const size_t bytes, root;
-};
-
 } // namespace
 
 std::unique_ptr<Communication> makeMappedAllGather(HostMemory &memory, const Group &group, uint64_t tag,
@@ -187,11 +173,6 @@ std::unique_ptr<Communication> makeMappedAllGather(HostMemory &memory, const Gro
 std::unique_ptr<Communication> makeMappedReduceScatter(HostMemory &memory, const Group &group, uint64_t tag,
                                                        plan::DType type, BlockShape shape) {
   return std::make_unique<MappedReduceScatter>(memory, group, tag, type, shape);
-}
-
-std::unique_ptr<Communication> makeMappedBroadcast(HostMemory &memory, const Group &group, uint64_t tag, size_t bytes,
-                                                   size_t root) {
-  return std::make_unique<MappedBroadcast>(memory, group, tag, bytes, root);
 }
 
 } // namespace dg::detail

@@ -16,8 +16,6 @@ std::unique_ptr<Communication> makeMappedAllReduce(HostMemory &, const Group &, 
 std::unique_ptr<Communication> makeMappedAllGather(HostMemory &, const Group &, uint64_t tag, plan::DType, BlockShape);
 std::unique_ptr<Communication> makeMappedReduceScatter(HostMemory &, const Group &, uint64_t tag, plan::DType,
                                                        BlockShape);
-std::unique_ptr<Communication> makeMappedBroadcast(HostMemory &, const Group &, uint64_t tag, size_t bytes,
-                                                   size_t root);
 std::unique_ptr<Communication> makeMappedSend(HostMemory &, int64_t peer, uint64_t tag, size_t bytes);
 std::unique_ptr<Communication> makeMappedReceive(HostMemory &, int64_t peer, uint64_t tag, size_t bytes);
 

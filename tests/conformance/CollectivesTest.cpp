@@ -363,26 +363,6 @@ TEST_P(CollectivesTest, reduceScatter) {
             }));
 }
 
-TEST_P(CollectivesTest, broadcastFromEveryRoot) {
-  EXPECT_EQ("", run([](Transport &transport) -> std::string {
-              Group group = rotated(transport);
-              for (size_t root = 0; root < group.ranks.size(); ++root)
-                for (size_t count : {0, 1, 4097, 700000}) {
-                  auto communication = makeBroadcast(transport, group, 0x50000, DType::f32, count, root);
-                  for (int round = 0; round < 2; ++round) {
-                    Buffer<float> data = inputOf<float>(group.self, count, 0), output(count);
-                    bool isInPlace = round == 0;
-                    auto text = runOnce(*communication, data.data(), isInPlace ? data.data() : output.data());
-                    if (!text.empty())
-                      return text;
-                    if (!isSame(isInPlace ? data : output, inputOf<float>(root, count, 0)))
-                      return fmt::format("{} from {}: other bits", count, root);
-                  }
-                }
-              return "";
-            }));
-}
-
 // One prepared all-reduce of each route runs a hundred times while ranks drift apart, and sums each round's own data.
 TEST_P(CollectivesTest, restartsAHundredTimes) {
   EXPECT_EQ("", run([](Transport &transport) -> std::string {
