@@ -458,7 +458,7 @@ private:
   void start(plan::Task task, ValueId written) { unfinished[written] = append(std::move(task)); }
 
   /// After the split phase every axis is one of the mesh.
-  static plan::Axis axisOf(StringRef name) { return *plan::axisNamed(name); }
+  static plan::Axis axisOf(StringRef name) { return *enumNamed<plan::Axis>(name); }
 
   void addCopy(Operation *op, ValueId from, ValueId to) {
     plan::Task copy = makeTask(op, plan::Copy{from, to});

@@ -216,13 +216,8 @@ private:
 
 void readRates(ObjectReader &reader, std::map<DType, double> &rates) {
   for (const std::string &key : reader.keys()) {
-    const DType *type = nullptr;
-    for (const DType &candidate : plan::allDTypes)
-      if (key == plan::nameOf(candidate))
-        type = &candidate;
-    if (!type) // finish() names it
-      continue;
-    rates[*type] = reader.getNumber(key.c_str(), 0, true);
+    if (std::optional<DType> type = enumNamed<DType>(key)) // finish() names any other
+      rates[*type] = reader.getNumber(key.c_str(), 0, true);
   }
   if (!rates.count(DType::f32))
     reader.getNumber("f32", 0, true); // other types fall back to it, so it must be there

@@ -13,22 +13,6 @@ namespace dg::partitioner {
 
 using plan::TaskKind;
 
-const char *nameOf(Algorithm algorithm) {
-  switch (algorithm) {
-  case Algorithm::direct:
-    return "direct";
-  case Algorithm::ring:
-    return "ring";
-  case Algorithm::recursiveDoubling:
-    return "recursive-doubling";
-  case Algorithm::tree:
-    return "tree";
-  case Algorithm::twoLevel:
-    return "two-level";
-  }
-  return "unknown";
-}
-
 static double readCurve(const KernelCurve &curve, double x) {
   auto above = std::lower_bound(curve.begin(), curve.end(), std::pair(x, 0.0));
   if (above == curve.begin())

@@ -21,7 +21,8 @@ enum class Algorithm {
   tree,              ///< binomial, the whole message in each step
   twoLevel,          ///< inside the nodes, between the nodes, inside the nodes again
 };
-const char *nameOf(Algorithm algorithm);
+constexpr auto enumNames(Algorithm) { return std::array{"direct", "ring", "recursive-doubling", "tree", "two-level"}; }
+using dg::nameOf;
 
 /// The ranks of a collective, as far as time is concerned.
 struct Group {

@@ -27,7 +27,7 @@ Result<plan::Mesh> parseMesh(llvm::StringRef text) {
     if (sizeText.getAsInteger(10, size) || size < 1 || size > maxRanks)
       return Status::error(ErrorKind::usage, "mesh '{}': found '{}', expected AXIS=SIZE with a size from 1 to {}",
                            text.str(), part.str(), maxRanks);
-    std::optional<plan::Axis> axis = plan::axisNamed(name);
+    std::optional<plan::Axis> axis = enumNamed<plan::Axis>(name);
     if (!axis)
       return Status::error(ErrorKind::usage, "mesh '{}': there is no axis '{}', expected data, tensor or pipe",
                            text.str(), name.str());

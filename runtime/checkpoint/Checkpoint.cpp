@@ -18,36 +18,10 @@ namespace fs = std::filesystem;
 std::string nameOfStep(int64_t step) { return fmt::format("step-{:06}", step); }
 
 static const char *safetensorsType(plan::DType type) {
-  using plan::DType;
-  switch (type) {
-  case DType::f32:
-    return "F32";
-  case DType::f64:
-    return "F64";
-  case DType::bf16:
-    return "BF16";
-  case DType::f16:
-    return "F16";
-  case DType::i64:
-    return "I64";
-  case DType::i32:
-    return "I32";
-  case DType::i16:
-    return "I16";
-  case DType::i8:
-    return "I8";
-  case DType::u64:
-    return "U64";
-  case DType::u32:
-    return "U32";
-  case DType::u16:
-    return "U16";
-  case DType::u8:
-    return "U8";
-  case DType::i1:
-    return "BOOL";
-  }
-  return "?";
+  constexpr const char *names[] = {"F32", "F64", "BF16", "F16", "I64", "I32", "I16",
+                                   "I8",  "U64", "U32",  "U16", "U8",  "BOOL"};
+  static_assert(std::size(names) == allOf<plan::DType>().size());
+  return names[size_t(type)];
 }
 
 static bool isKept(const plan::Value &value) {

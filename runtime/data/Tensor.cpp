@@ -6,32 +6,9 @@
 namespace dg::data {
 
 int64_t sizeOf(ElementType type) {
-  switch (type) {
-  case ElementType::boolean:
-  case ElementType::u8:
-  case ElementType::i8:
-    return 1;
-  case ElementType::u16:
-  case ElementType::i16:
-  case ElementType::f16:
-  case ElementType::bf16:
-    return 2;
-  case ElementType::u32:
-  case ElementType::i32:
-  case ElementType::f32:
-    return 4;
-  case ElementType::u64:
-  case ElementType::i64:
-  case ElementType::f64:
-    return 8;
-  }
-  return 0;
-}
-
-const char *nameOf(ElementType type) {
-  static constexpr const char *names[] = {"bool", "u8",  "i8",  "u16",  "i16", "u32", "i32",
-                                          "u64",  "i64", "f16", "bf16", "f32", "f64"};
-  return names[size_t(type)];
+  constexpr int64_t bytes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8}; // in the order of enumNames(ElementType)
+  static_assert(std::size(bytes) == allOf<ElementType>().size());
+  return bytes[size_t(type)];
 }
 
 bool isFloat(ElementType type) { return type >= ElementType::f16; }

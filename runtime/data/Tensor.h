@@ -3,6 +3,8 @@
 // memory).
 #pragma once
 
+#include "runtime/support/EnumNames.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,7 +17,10 @@ namespace dg::data {
 /// What data files hold; wider than what plans compute with.
 enum class ElementType { boolean, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64 };
 int64_t sizeOf(ElementType type);
-const char *nameOf(ElementType type);
+constexpr auto enumNames(ElementType) {
+  return std::array{"bool", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f16", "bf16", "f32", "f64"};
+}
+using dg::nameOf;
 bool isFloat(ElementType type);
 
 struct Tensor {

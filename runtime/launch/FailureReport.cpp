@@ -13,24 +13,11 @@ namespace {
 /// Ranks of which the block tells what they were doing.
 constexpr int64_t describedRanks = 16;
 
+/// In the order of RankPhase.
 const char *describePhase(uint32_t phase) {
-  switch (RankPhase(phase)) {
-  case RankPhase::starting:
-    return "starting";
-  case RankPhase::connecting:
-    return "connecting";
-  case RankPhase::loading:
-    return "loading";
-  case RankPhase::training:
-    return "training";
-  case RankPhase::evaluating:
-    return "evaluating";
-  case RankPhase::checkpointing:
-    return "writing a checkpoint";
-  case RankPhase::done:
-    return "finishing";
-  }
-  return "in an unknown phase";
+  constexpr const char *words[] = {"starting",   "connecting",           "loading",  "training",
+                                   "evaluating", "writing a checkpoint", "finishing"};
+  return phase < std::size(words) ? words[phase] : "in an unknown phase";
 }
 
 std::string describeSignal(int number) {

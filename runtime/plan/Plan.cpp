@@ -1,88 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names, sizes and mesh arithmetic of the plan types. Meshes that were read or verified have positive sizes whose
+// Sizes and mesh arithmetic of the plan types. Meshes that were read or verified have positive sizes whose
 // product is bounded, so nothing here can overflow.
 #include "runtime/plan/Plan.h"
 
 namespace dg::plan {
 
 int64_t sizeOf(DType type) {
-  switch (type) {
-  case DType::f64:
-  case DType::i64:
-  case DType::u64:
-    return 8;
-  case DType::f32:
-  case DType::i32:
-  case DType::u32:
-    return 4;
-  case DType::bf16:
-  case DType::f16:
-  case DType::i16:
-  case DType::u16:
-    return 2;
-  case DType::i8:
-  case DType::u8:
-  case DType::i1:
-    return 1;
-  }
-  return 0;
+  constexpr int64_t bytes[] = {4, 8, 2, 2, 8, 4, 2, 1, 8, 4, 2, 1, 1}; // in the order of enumNames(DType)
+  static_assert(std::size(bytes) == allOf<DType>().size());
+  return bytes[size_t(type)];
 }
-
-const char *nameOf(DType type) {
-  switch (type) {
-  case DType::f32:
-    return "f32";
-  case DType::f64:
-    return "f64";
-  case DType::bf16:
-    return "bf16";
-  case DType::f16:
-    return "f16";
-  case DType::i64:
-    return "i64";
-  case DType::i32:
-    return "i32";
-  case DType::i16:
-    return "i16";
-  case DType::i8:
-    return "i8";
-  case DType::u64:
-    return "u64";
-  case DType::u32:
-    return "u32";
-  case DType::u16:
-    return "u16";
-  case DType::u8:
-    return "u8";
-  case DType::i1:
-    return "i1";
-  }
-  return "?";
-}
-
-const char *nameOf(Axis axis) {
-  constexpr const char *names[] = {"pipe", "data", "tensor"};
-  return names[size_t(axis)];
-}
-
-std::optional<Axis> axisNamed(std::string_view name) {
-  for (Axis axis : allAxes)
-    if (name == nameOf(axis))
-      return axis;
-  return std::nullopt;
-}
-
-const char *nameOf(DeviceKind kind) { return kind == DeviceKind::cpu ? "cpu" : "cuda"; }
-
-const char *nameOf(MemorySpace space) {
-  constexpr const char *names[] = {"device", "host", "pinned"};
-  return names[size_t(space)];
-}
-
-const char *nameOf(Role role) { return role == Role::worker ? "worker" : "server"; }
 
 int64_t Mesh::sizeOf(std::string_view axis) const {
-  std::optional<Axis> known = axisNamed(axis);
+  std::optional<Axis> known = enumNamed<Axis>(axis);
   return known ? sizeOf(*known) : 0;
 }
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "runtime/plan/Bracketing.h"
+#include "runtime/support/EnumNames.h"
 #include "runtime/support/Status.h"
 
 #include <array>
@@ -24,6 +25,8 @@
 
 namespace dg::plan {
 
+using dg::nameOf;
+
 inline constexpr int64_t planVersion = 2;
 
 using ValueId = uint32_t; ///< index into Plan::values
@@ -33,19 +36,16 @@ inline constexpr uint32_t noId = UINT32_MAX;
 
 /// iN are signed, uN unsigned; i1 is a byte, 0 or 1.
 enum class DType { f32, f64, bf16, f16, i64, i32, i16, i8, u64, u32, u16, u8, i1 };
-inline constexpr DType allDTypes[] = {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i64,
-                                      DType::i32, DType::i16, DType::i8,   DType::u64, DType::u32,
-                                      DType::u16, DType::u8,  DType::i1};
+constexpr auto enumNames(DType) {
+  return std::array{"f32", "f64", "bf16", "f16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "i1"};
+}
 inline bool isFloat(DType type) { return type <= DType::f16; }
 int64_t sizeOf(DType type);
-const char *nameOf(DType type);
 
 /// The mesh axes, outermost first. Replicas, whose number is given at launch, will be an axis before pipe.
 enum class Axis : uint8_t { pipe, data, tensor };
-inline constexpr Axis allAxes[] = {Axis::pipe, Axis::data, Axis::tensor};
-const char *nameOf(Axis axis);
-/// Nothing if no axis has that name.
-std::optional<Axis> axisNamed(std::string_view name);
+constexpr auto enumNames(Axis) { return std::array{"pipe", "data", "tensor"}; }
+inline constexpr auto allAxes = allOf<Axis>();
 
 /// Where a rank is on the mesh.
 struct Coordinates {
@@ -69,7 +69,7 @@ struct Mesh {
 
 /// What runs the kernels of a stage.
 enum class DeviceKind : uint8_t { cpu, cuda };
-const char *nameOf(DeviceKind kind);
+constexpr auto enumNames(DeviceKind) { return std::array{"cpu", "cuda"}; }
 
 /// Where the bytes of a value are. On a cpu stage all three are ordinary memory.
 enum class MemorySpace : uint8_t {
@@ -77,7 +77,7 @@ enum class MemorySpace : uint8_t {
   host,   ///< of the process: copies reach it, kernels do not
   pinned, ///< of the process, and mapped by the device: both reach it
 };
-const char *nameOf(MemorySpace space);
+constexpr auto enumNames(MemorySpace) { return std::array{"device", "host", "pinned"}; }
 
 enum class ValueKind {
   parameter,   ///< trained; persistent; in checkpoints
@@ -89,6 +89,9 @@ enum class ValueKind {
   accumulator, ///< lives for the whole step: summed over micro-batches, zeroed by the begin chunk
   scratch,     ///< a kernel's own workspace
 };
+constexpr auto enumNames(ValueKind) {
+  return std::array{"parameter", "state", "input", "constant", "activation", "gradient", "accumulator", "scratch"};
+}
 
 /// How a parameter, state or constant starts. Random values are a recipe: stream = streamOf(value name), drawn at the
 /// index in the global tensor, so that every plan starts from the same numbers.
@@ -97,6 +100,7 @@ struct Init {
   double value = 0; ///< constant: the value; uniform: the bound (drawn in [-bound, bound)); normal: the deviation
   // file: the tensor of this value's name in the package's init.safetensors (global shape)
 };
+constexpr auto enumNames(Init::Kind) { return std::array{"none", "constant", "uniform", "normal", "file"}; }
 
 struct Value {
   std::string name; ///< unique within a stage and program; parameters: the model's name ("fc1.weight")
@@ -117,6 +121,7 @@ struct Value {
 };
 
 enum class Access : uint8_t { read, write, readWrite };
+constexpr auto enumNames(Access) { return std::array{"read", "write", "read_write"}; }
 inline bool isRead(Access access) { return access != Access::write; }
 inline bool isWrite(Access access) { return access != Access::read; }
 
@@ -213,6 +218,11 @@ enum class TaskKind : uint8_t {
   slice,
   loop
 };
+constexpr auto enumNames(TaskKind) {
+  return std::array{"kernel", "all_reduce", "all_gather", "reduce_scatter", "send", "receive",
+                    "finish", "copy",       "zero",       "slice",          "loop"};
+}
+static_assert(std::variant_size_v<Work> == allOf<TaskKind>().size());
 
 /// One node of the static graph. Communication tasks start something; it is complete at their `finish` task. Sends need
 /// none: a send is complete before its slot is written again, which the executor sees to.
@@ -233,6 +243,7 @@ struct Task {
 };
 
 enum class Phase { begin, forward, backward, update };
+constexpr auto enumNames(Phase) { return std::array{"begin", "forward", "backward", "update"}; }
 
 /// The tasks of one stage in one phase, in an order that satisfies every dependency.
 struct Chunk {
@@ -257,7 +268,7 @@ struct Port {
 
 /// Who runs a program: the ranks of the mesh, or those that keep parameters for them.
 enum class Role : uint8_t { worker, server };
-const char *nameOf(Role role);
+constexpr auto enumNames(Role) { return std::array{"worker", "server"}; }
 
 /// One executable of a rank. Actions run in order; a chunk instance starts when the one before it is complete.
 struct Program {

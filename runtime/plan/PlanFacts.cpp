@@ -155,20 +155,6 @@ bool isPersistent(ValueKind kind) {
 
 bool isPerMicrobatch(Phase phase) { return phase == Phase::forward || phase == Phase::backward; }
 
-const char *nameOf(Phase phase) {
-  switch (phase) {
-  case Phase::begin:
-    return "begin";
-  case Phase::forward:
-    return "forward";
-  case Phase::backward:
-    return "backward";
-  case Phase::update:
-    return "update";
-  }
-  return "?";
-}
-
 Result<PlanFacts> gatherFacts(const Plan &plan) {
   PlanFacts facts;
   DG_RETURN_IF_ERROR(placeTasks(plan, facts));

@@ -38,7 +38,6 @@ struct PlanFacts {
 bool isPersistent(ValueKind kind);
 /// Whether the phase runs once for each micro-batch.
 bool isPerMicrobatch(Phase phase);
-const char *nameOf(Phase phase);
 
 /// Checks the structure of chunks on the way: each task in exactly one, dependencies backwards and inside, each
 /// communication finished once. The plan's indices must have been checked.

@@ -20,68 +20,6 @@ namespace {
 using Json = nlohmann::json;                // read: looking up a key is O(log n)
 using OrderedJson = nlohmann::ordered_json; // written: keys in the order of their description
 
-//===-- Enumerators
-//------------------------------------------------------------------------------------------------===//
-
-template <typename Enum> struct Named {
-  Enum value;
-  const char *name;
-};
-
-constexpr Named<ValueKind> names(ValueKind *, size_t i) {
-  constexpr Named<ValueKind> table[] = {
-      {ValueKind::parameter, "parameter"},     {ValueKind::state, "state"},           {ValueKind::input, "input"},
-      {ValueKind::constant, "constant"},       {ValueKind::activation, "activation"}, {ValueKind::gradient, "gradient"},
-      {ValueKind::accumulator, "accumulator"}, {ValueKind::scratch, "scratch"},       {ValueKind::parameter, nullptr}};
-  return table[i];
-}
-
-constexpr Named<Init::Kind> names(Init::Kind *, size_t i) {
-  constexpr Named<Init::Kind> table[] = {{Init::Kind::none, "none"},       {Init::Kind::constant, "constant"},
-                                         {Init::Kind::uniform, "uniform"}, {Init::Kind::normal, "normal"},
-                                         {Init::Kind::file, "file"},       {Init::Kind::none, nullptr}};
-  return table[i];
-}
-
-Named<TaskKind> names(TaskKind *, size_t i) {
-  std::span<const TaskTraits> table = allTaskTraits();
-  return i < table.size() ? Named<TaskKind>{table[i].kind, table[i].name} : Named<TaskKind>{TaskKind::kernel, nullptr};
-}
-
-constexpr Named<Access> names(Access *, size_t i) {
-  constexpr Named<Access> table[] = {
-      {Access::read, "read"}, {Access::write, "write"}, {Access::readWrite, "read_write"}, {Access::read, nullptr}};
-  return table[i];
-}
-
-/// Enumerations whose names are in Plan.cpp.
-template <typename Enum, size_t count> Named<Enum> namesIn(const Enum (&all)[count], size_t i) {
-  return i < count ? Named<Enum>{all[i], nameOf(all[i])} : Named<Enum>{all[0], nullptr};
-}
-Named<DType> names(DType *, size_t i) { return namesIn(allDTypes, i); }
-Named<Axis> names(Axis *, size_t i) { return namesIn(allAxes, i); }
-Named<DeviceKind> names(DeviceKind *, size_t i) { return namesIn({DeviceKind::cpu, DeviceKind::cuda}, i); }
-Named<MemorySpace> names(MemorySpace *, size_t i) {
-  return namesIn({MemorySpace::device, MemorySpace::host, MemorySpace::pinned}, i);
-}
-Named<Role> names(Role *, size_t i) { return namesIn({Role::worker, Role::server}, i); }
-
-constexpr Named<Phase> names(Phase *, size_t i) {
-  constexpr Named<Phase> table[] = {{Phase::begin, "begin"},
-                                    {Phase::forward, "forward"},
-                                    {Phase::backward, "backward"},
-                                    {Phase::update, "update"},
-                                    {Phase::begin, nullptr}};
-  return table[i];
-}
-
-template <typename Enum> const char *nameOfEnum(Enum value) {
-  for (size_t i = 0; names(static_cast<Enum *>(nullptr), i).name; ++i)
-    if (names(static_cast<Enum *>(nullptr), i).value == value)
-      return names(static_cast<Enum *>(nullptr), i).name;
-  return "?";
-}
-
 //===-- One description for both directions
 //------------------------------------------------------------------------===//
 
@@ -106,59 +44,36 @@ template <typename Archive> void describe(Archive &archive, Value &value) {
   archive.optional("init", value.init);
 }
 
-template <typename Archive> void describe(Archive &archive, Kernel &kernel) {
-  archive.required("kernel", kernel.symbol);
-  archive.required("buffers", kernel.buffers);
-}
-
-template <typename Archive> void describe(Archive &archive, AllReduce &reduce) {
-  archive.required("value", reduce.value);
-  archive.required("axis", reduce.axis);
-  archive.required("order", reduce.order);
-  archive.required("algorithm", reduce.algorithm);
-}
-
-/// All-gather and reduce-scatter.
-template <typename Archive, typename T>
-  requires std::same_as<T, AllGather> || std::same_as<T, ReduceScatter>
-void describe(Archive &archive, T &collective) {
-  archive.required("from", collective.from);
-  archive.required("to", collective.to);
-  archive.required("axis", collective.axis);
-  archive.required("dim", collective.dim);
-  archive.required("order", collective.order);
-}
-
-/// Send and receive.
-template <typename Archive, typename T>
-  requires std::same_as<T, Send> || std::same_as<T, Receive>
-void describe(Archive &archive, T &message) {
-  archive.required("value", message.value);
-  archive.required("peer_stage", message.peerStage);
-  archive.required("channel", message.channel);
-}
-
-template <typename Archive> void describe(Archive &archive, Finish &finish) {
-  archive.required("finishes", finish.task);
-}
-
-template <typename Archive> void describe(Archive &archive, Copy &copy) {
-  archive.required("from", copy.from);
-  archive.required("to", copy.to);
-}
-
-template <typename Archive> void describe(Archive &archive, Zero &zero) { archive.required("value", zero.value); }
-
-template <typename Archive> void describe(Archive &archive, Slice &slice) {
-  archive.required("from", slice.from);
-  archive.required("to", slice.to);
-  archive.required("axis", slice.axis);
-  archive.required("dim", slice.dim);
-}
-
-template <typename Archive> void describe(Archive &archive, Loop &loop) {
-  archive.required("body", loop.body);
-  archive.required("trips", loop.trips);
+/// The work of a task: the fields that its kind has, each under one key.
+template <typename Archive, typename T> void describeWork(Archive &archive, T &work) {
+  if constexpr (requires { work.symbol; }) {
+    archive.required("kernel", work.symbol);
+    archive.required("buffers", work.buffers);
+  }
+  if constexpr (requires { work.value; })
+    archive.required("value", work.value);
+  if constexpr (requires { work.from; }) {
+    archive.required("from", work.from);
+    archive.required("to", work.to);
+  }
+  if constexpr (requires { work.axis; })
+    archive.required("axis", work.axis);
+  if constexpr (requires { work.dim; })
+    archive.required("dim", work.dim);
+  if constexpr (requires { work.order; })
+    archive.required("order", work.order);
+  if constexpr (requires { work.algorithm; })
+    archive.required("algorithm", work.algorithm);
+  if constexpr (requires { work.channel; }) {
+    archive.required("peer_stage", work.peerStage);
+    archive.required("channel", work.channel);
+  }
+  if constexpr (requires { work.task; })
+    archive.required("finishes", work.task);
+  if constexpr (requires { work.body; }) {
+    archive.required("body", work.body);
+    archive.required("trips", work.trips);
+  }
 }
 
 template <typename Archive> void describe(Archive &archive, Task &task) {
@@ -170,7 +85,7 @@ template <typename Archive> void describe(Archive &archive, Task &task) {
   archive.required("stage", task.stage);
   archive.optional("op", task.op);
   archive.optional("source", task.source);
-  std::visit([&](auto &work) { describe(archive, work); }, task.work);
+  std::visit([&](auto &work) { describeWork(archive, work); }, task.work);
   archive.optional("deps", task.deps);
   archive.optional("flops", task.flops);
   archive.optional("bytes", task.bytes);
@@ -284,7 +199,7 @@ public:
 private:
   template <typename T> static OrderedJson toValue(const T &field) {
     if constexpr (std::is_enum_v<T>) {
-      return nameOfEnum(field);
+      return nameOf(field);
     } else if constexpr (std::is_arithmetic_v<T> || std::same_as<T, std::string>) {
       return field;
     } else {
@@ -295,7 +210,7 @@ private:
     }
   }
   static OrderedJson toValue(const Operand &operand) {
-    return OrderedJson::array({operand.value, nameOfEnum(operand.access)});
+    return OrderedJson::array({operand.value, nameOf(operand.access)});
   }
   static OrderedJson toValue(const Bracketing &bracketing) { return bracketing.name(); }
   static OrderedJson toValue(const std::optional<Axis> &axis) { return axis ? nameOf(*axis) : ""; }
@@ -457,16 +372,10 @@ private:
   }
 
   template <typename Enum> void readEnum(const Json &json, const Place &at, Enum &field) {
-    std::string all;
-    for (size_t i = 0; names(static_cast<Enum *>(nullptr), i).name; ++i) {
-      auto [value, name] = names(static_cast<Enum *>(nullptr), i);
-      if (json.is_string() && json.get_ref<const std::string &>() == name) {
-        field = value;
-        return;
-      }
-      all += (i ? ", " : "one of ") + std::string(name);
-    }
-    fail(at, all, json);
+    std::optional<Enum> found = json.is_string() ? enumNamed<Enum>(json.get_ref<const std::string &>()) : std::nullopt;
+    if (!found)
+      return fail(at, fmt::format("one of {}", fmt::join(enumNames(Enum()), ", ")), json);
+    field = *found;
   }
 
   const Json &object;

@@ -13,21 +13,23 @@ constexpr OperandTraits taken[] = {{"value", Access::read}};
 constexpr OperandTraits made[] = {{"value", Access::write}};
 constexpr OperandTraits fromTo[] = {{"from", Access::read}, {"to", Access::write}};
 
+// clang-format off
 constexpr TaskTraits table[] = {
-    //                           name              collective communication finish  cut    operands
-    {TaskKind::kernel, "kernel", false, false, false, false, {}},
-    {TaskKind::allReduce, "all_reduce", true, true, true, false, inPlace},
-    {TaskKind::allGather, "all_gather", true, true, true, true, fromTo},
-    {TaskKind::reduceScatter, "reduce_scatter", true, true, true, true, fromTo},
-    {TaskKind::send, "send", false, true, false, false, taken},
-    {TaskKind::receive, "receive", false, true, true, false, made},
-    {TaskKind::finish, "finish", false, false, false, false, {}},
-    {TaskKind::copy, "copy", false, false, false, false, fromTo},
-    {TaskKind::zero, "zero", false, false, false, false, made},
-    {TaskKind::slice, "slice", false, false, false, true, fromTo},
-    {TaskKind::loop, "loop", false, false, false, false, {}},
+    // kind                   collective communicates finish cut    operands
+    {TaskKind::kernel,        false,     false,       false, false, {}},
+    {TaskKind::allReduce,     true,      true,        true,  false, inPlace},
+    {TaskKind::allGather,     true,      true,        true,  true,  fromTo},
+    {TaskKind::reduceScatter, true,      true,        true,  true,  fromTo},
+    {TaskKind::send,          false,     true,        false, false, taken},
+    {TaskKind::receive,       false,     true,        true,  false, made},
+    {TaskKind::finish,        false,     false,       false, false, {}},
+    {TaskKind::copy,          false,     false,       false, false, fromTo},
+    {TaskKind::zero,          false,     false,       false, false, made},
+    {TaskKind::slice,         false,     false,       false, true,  fromTo},
+    {TaskKind::loop,          false,     false,       false, false, {}},
 };
-static_assert(std::size(table) == std::variant_size_v<Work>);
+// clang-format on
+static_assert(std::size(table) == allOf<TaskKind>().size());
 
 template <size_t... kinds> constexpr bool isInOrder(std::index_sequence<kinds...>) {
   return ((table[kinds].kind == TaskKind(kinds)) && ...);
@@ -38,6 +40,18 @@ template <size_t... kinds> Work emptyOf(size_t kind, std::index_sequence<kinds..
   Work work;
   ((kinds == kind ? void(work.emplace<kinds>()) : void()), ...);
   return work;
+}
+
+/// What `get` finds in a task's work; `otherwise` where it has no such field.
+template <typename Field, typename Get> Field fieldOf(const Task &task, Field otherwise, Get get) {
+  return std::visit(
+      [&](const auto &work) -> Field {
+        if constexpr (requires { get(work); })
+          return get(work);
+        else
+          return otherwise;
+      },
+      task.work);
 }
 
 std::vector<ValueId> valuesWhere(const Task &task, bool (*isWanted)(Access)) {
@@ -51,7 +65,6 @@ std::vector<ValueId> valuesWhere(const Task &task, bool (*isWanted)(Access)) {
 } // namespace
 
 const TaskTraits &traitsOf(TaskKind kind) { return table[size_t(kind)]; }
-std::span<const TaskTraits> allTaskTraits() { return table; }
 
 Work emptyWork(TaskKind kind) { return emptyOf(size_t(kind), std::make_index_sequence<std::variant_size_v<Work>>()); }
 
@@ -83,49 +96,20 @@ const Task &startOf(const Plan &plan, const Task &task) {
 }
 
 std::optional<Axis> axisOf(const Task &task) {
-  return std::visit(
-      [](const auto &work) -> std::optional<Axis> {
-        if constexpr (requires { work.axis; })
-          return work.axis;
-        else
-          return std::nullopt;
-      },
-      task.work);
+  return fieldOf<std::optional<Axis>>(task, std::nullopt, [](auto &work) -> decltype(work.axis) { return work.axis; });
 }
 
 int64_t dimOf(const Task &task) {
-  return std::visit(
-      [](const auto &work) -> int64_t {
-        if constexpr (requires { work.dim; })
-          return work.dim;
-        else
-          return 0;
-      },
-      task.work);
+  return fieldOf<int64_t>(task, 0, [](auto &work) -> decltype(work.dim) { return work.dim; });
 }
 
 uint32_t channelOf(const Task &task) {
-  return std::visit(
-      [](const auto &work) -> uint32_t {
-        if constexpr (requires { work.order; })
-          return work.order;
-        else if constexpr (requires { work.channel; })
-          return work.channel;
-        else
-          return 0;
-      },
-      task.work);
+  uint32_t order = fieldOf<uint32_t>(task, 0, [](auto &work) -> decltype(work.order) { return work.order; });
+  return fieldOf<uint32_t>(task, order, [](auto &work) -> decltype(work.channel) { return work.channel; });
 }
 
 uint32_t peerStageOf(const Task &task) {
-  return std::visit(
-      [&](const auto &work) -> uint32_t {
-        if constexpr (requires { work.peerStage; })
-          return work.peerStage;
-        else
-          return task.stage;
-      },
-      task.work);
+  return fieldOf<uint32_t>(task, task.stage, [](auto &work) -> decltype(work.peerStage) { return work.peerStage; });
 }
 
 uint64_t movedBytes(const Plan &plan, const Task &task) {

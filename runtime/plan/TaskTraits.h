@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each kind of task is, in one table: its name, what it reads and writes, and who takes part in it. Whoever walks
+// What each kind of task is, in one table: what it reads and writes, and who takes part in it. Whoever walks
 // tasks asks here and not by kind, unless the kind is what it is about.
 #pragma once
 
@@ -17,7 +17,6 @@ struct OperandTraits {
 
 struct TaskTraits {
   TaskKind kind;
-  const char *name;                        ///< in JSON and in reports
   bool isCollective;                       ///< all ranks of an axis take part
   bool isCommunication;                    ///< another rank takes part, through the transport
   bool needsFinish;                        ///< starts something that a `finish` task of its chunk completes
@@ -25,10 +24,7 @@ struct TaskTraits {
   std::span<const OperandTraits> operands; ///< kernels list their own
 };
 const TaskTraits &traitsOf(TaskKind kind);
-/// One of each kind, in the order of TaskKind.
-std::span<const TaskTraits> allTaskTraits();
 
-inline const char *nameOf(TaskKind kind) { return traitsOf(kind).name; }
 inline bool isCollective(TaskKind kind) { return traitsOf(kind).isCollective; }
 inline bool isCommunication(TaskKind kind) { return traitsOf(kind).isCommunication; }
 inline bool needsFinish(TaskKind kind) { return traitsOf(kind).needsFinish; }

@@ -86,7 +86,7 @@ inline void setPeer(Task &task, uint32_t stage) {
 inline std::vector<std::optional<Axis>> axesNamed(const std::vector<std::string> &names) {
   std::vector<std::optional<Axis>> axes;
   for (const std::string &name : names)
-    axes.push_back(axisNamed(name));
+    axes.push_back(enumNamed<Axis>(name));
   return axes;
 }
 

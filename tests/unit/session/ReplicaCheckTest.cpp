@@ -25,7 +25,7 @@ plan::Plan planOf(int64_t data, int64_t tensor) {
       value.stage = stage;
       value.kind = kind;
       value.bytes = 16;
-      value.sharding = {plan::axisNamed(axis)};
+      value.sharding = {enumNamed<plan::Axis>(axis)};
       plan.values.push_back(value);
     }
   return plan;

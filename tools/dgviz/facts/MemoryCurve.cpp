@@ -13,11 +13,6 @@ namespace dg::viz {
 
 using namespace dg::plan;
 
-const char *nameOf(Holding holding) {
-  static constexpr const char *names[] = {"parameters", "optimizer", "activations", "gradients", "buffers"};
-  return names[size_t(holding)];
-}
-
 Holding holdingOf(ValueKind kind) {
   switch (kind) {
   case ValueKind::parameter:

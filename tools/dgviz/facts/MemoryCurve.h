@@ -10,8 +10,11 @@ namespace dg::viz {
 
 /// Kinds of values as people speak of them.
 enum class Holding { parameters, optimizer, activations, gradients, buffers };
-inline constexpr size_t numHoldings = 5;
-const char *nameOf(Holding holding);
+constexpr auto enumNames(Holding) {
+  return std::array{"parameters", "optimizer", "activations", "gradients", "buffers"};
+}
+using dg::nameOf;
+inline constexpr size_t numHoldings = allOf<Holding>().size();
 Holding holdingOf(plan::ValueKind kind);
 
 struct MemoryPoint {

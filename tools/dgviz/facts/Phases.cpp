@@ -37,13 +37,6 @@ bool isOp(const Json &op) {
          op[3].is_string() && op[4].is_number_integer();
 }
 
-Phase phaseNamed(const std::string &name) {
-  for (Phase phase : {Phase::begin, Phase::backward, Phase::update})
-    if (name == plan::nameOf(phase))
-      return phase;
-  return Phase::forward;
-}
-
 Status readPhase(const Json &json, size_t index, CompilerPhase &phase) {
   if (!json.is_object() || !json.contains("ops") || !json["ops"].is_array() || !json.contains("flow") ||
       !json["flow"].is_array())
@@ -65,8 +58,8 @@ Status readPhase(const Json &json, size_t index, CompilerPhase &phase) {
     ++phase.kinds[phase.ops.back()];
     nodeOf.push_back(plan::noId);
     if (op[2].get<std::string>().rfind("eval", 0) != 0)
-      order.push_back({phaseNamed(op[3].get<std::string>()), uint32_t(std::max<int64_t>(0, op[4].get<int64_t>())),
-                       uint32_t(phase.ops.size() - 1)});
+      order.push_back({enumNamed<Phase>(op[3].get<std::string>()).value_or(Phase::forward),
+                       uint32_t(std::max<int64_t>(0, op[4].get<int64_t>())), uint32_t(phase.ops.size() - 1)});
   }
   phase.numOps = phase.ops.size();
   std::sort(order.begin(), order.end());

@@ -12,12 +12,6 @@ namespace dg::viz {
 
 using namespace dg::plan;
 
-const char *nameOf(Work work) {
-  static constexpr const char *names[] = {"forward", "input gradient", "weight gradient",
-                                          "update",  "communication",  "other"};
-  return names[size_t(work)];
-}
-
 namespace {
 
 /// The layer that an op belongs to: its name up to the slash.

@@ -9,7 +9,10 @@
 namespace dg::viz {
 
 enum class Work { forward, inputGradient, weightGradient, update, communication, other };
-const char *nameOf(Work work);
+constexpr auto enumNames(Work) {
+  return std::array{"forward", "input gradient", "weight gradient", "update", "communication", "other"};
+}
+using dg::nameOf;
 
 /// Per task. A backward op works on weight gradients if all that it makes goes to updates without passing through
 /// another layer; on input gradients otherwise. Ops of the optimizer are updates wherever they stand: with one
