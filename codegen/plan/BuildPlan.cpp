@@ -19,6 +19,7 @@ namespace {
 
 using namespace ir;
 using plan::ChunkId;
+using plan::ProgramKind;
 using plan::TaskId;
 using plan::ValueId;
 using plan::ValueKind;
@@ -58,11 +59,11 @@ public:
       if (!graph.getProgram())
         return graph.emitOpError("is not a chunk: run --dg-split-stages first"), failure();
     for (auto graph : module.getOps<GraphOp>())
-      if (graph.getProgram() == "prepare")
+      if (graph.getProgram() == plan::nameOf(ProgramKind::prepare))
         findPrepared(graph);
     // What is prepared is known by then from those who read it.
-    for (StringRef name : {"train", "eval", "infer", "prepare"})
-      if (failed(addProgram(name)))
+    for (ProgramKind kind : allOf<ProgramKind>())
+      if (failed(addProgram(kind)))
         return failure();
     llvm::StringSet<> counted;
     for (const plan::Value &value : result.values)
@@ -79,10 +80,10 @@ private:
   //===- Programs and chunks
   //----------------------------------------------------------------------------------------===//
 
-  LogicalResult addProgram(StringRef name) {
+  LogicalResult addProgram(ProgramKind kind) {
     SmallVector<GraphOp> chunks;
     for (auto graph : module.getOps<GraphOp>())
-      if (*graph.getProgram() == name)
+      if (*graph.getProgram() == plan::nameOf(kind))
         chunks.push_back(graph);
     if (chunks.empty())
       return success();
@@ -99,8 +100,8 @@ private:
     usedNames.clear();
     outputs.clear();
     program = plan::Program();
-    program.name = name.str();
-    bool isOnce = name == "prepare";
+    program.kind = kind;
+    bool isOnce = kind == ProgramKind::prepare;
     program.batch = isOnce ? 0 : options.batch;
     program.microbatches = isOnce ? 1 : options.microbatches;
     if (auto mixing = module->getAttrOfType<StringAttr>("dg.mixes_samples"); mixing && program.batch > 0)
@@ -111,7 +112,7 @@ private:
     addBeginChunks();
     for (auto &[port, value] : outputs)
       portNamed(program.outputs, port.second).values.push_back(value);
-    if (name == "infer" && options.batch > 0)
+    if (kind == ProgramKind::infer && options.batch > 0)
       markSampleRows();
     result.programs.push_back(std::move(program));
     return success();
@@ -149,7 +150,7 @@ private:
     ids.clear();
     unfinished.clear();
     kept.clear();
-    if (program.name == "prepare")
+    if (program.kind == ProgramKind::prepare)
       for (auto [index, value] : llvm::enumerate(graph.getReturn().getOperands()))
         kept[value] = preparedValue(graph.getReturn().getResultName(index), tensorOf(value));
     for (BlockArgument argument : graph.getBody().getArguments())
@@ -516,7 +517,7 @@ private:
   }
 
   LogicalResult addKernel(Operation *op) {
-    FailureOr<KernelSpec> spec = kernels.addKernel(program.name, op);
+    FailureOr<KernelSpec> spec = kernels.addKernel(plan::nameOf(program.kind), op);
     if (failed(spec))
       return failure();
     // Nothing to compute, but every value is written once.
@@ -561,12 +562,12 @@ private:
   }
 
   void addResults(ReturnOp end) {
-    if (program.name == "prepare")
+    if (program.kind == ProgramKind::prepare)
       return;
     for (auto [index, value] : llvm::enumerate(end.getOperands())) {
       std::pair<uint32_t, std::string> key{stage, end.getResultName(index)};
       ValueId id = read(value);
-      if (program.name == "infer")
+      if (program.kind == ProgramKind::infer)
         id = underOwnShape(end, value, id, key.second);
       ports[key] = outputs[key] = id;
     }

@@ -21,8 +21,8 @@ public:
 
   KernelSet(mlir::MLIRContext &context, std::vector<Target> targets);
 
-  /// Adds the kernel of the op for every target, where no equal one is known yet. The spec is the first target's, whose
-  /// grid the plan has; the objects of the others export their own.
+  /// Adds the kernel of the op for every target, where no equal one is known yet. The spec is the first target's;
+  /// every object exports its own grid.
   mlir::FailureOr<KernelSpec> addKernel(llvm::StringRef program, mlir::Operation *op);
 
   /// In the order of programs, then of targets.

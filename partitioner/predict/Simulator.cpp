@@ -366,7 +366,7 @@ private:
     return Status::error(ErrorKind::badInput,
                          "plan: program '{}' cannot finish: stage {} waits in its action {} (micro-batch {}) for {}, "
                          "which never comes; compile the job again",
-                         program.name, s, stage.action, actionOf(s).microbatch, waiting);
+                         nameOf(program.kind), s, stage.action, actionOf(s).microbatch, waiting);
   }
 
   plan::Predicted summarise() const {
@@ -417,7 +417,7 @@ Result<plan::Predicted> simulateProgram(const Plan &plan, const Program &program
 Result<plan::Predicted> simulate(const Plan &plan, const CostModel &costs) {
   if (plan.programs.empty())
     return Status::error(ErrorKind::badInput, "plan: no program to simulate; compile the job again");
-  const Program *program = plan.findProgram("train");
+  const Program *program = plan.findProgram(plan::ProgramKind::train);
   return simulateProgram(plan, program ? *program : plan.programs.front(), costs);
 }
 

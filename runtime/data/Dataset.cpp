@@ -31,7 +31,7 @@ Result<std::vector<Argument>> argumentsOf(const plan::Plan &plan, const plan::Pr
     }
     if (value.globalShape.empty())
       return Status::error(ErrorKind::badInput, "argument '{}' of program '{}' has no batch dimension", port.name,
-                           program.name);
+                           nameOf(program.kind));
     arguments.push_back(
         {port.name, value.dtype, {value.globalShape.begin() + 1, value.globalShape.end()}, port.indexBound});
   }

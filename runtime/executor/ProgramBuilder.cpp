@@ -79,7 +79,7 @@ Status damaged(const Task &task, const std::string &what) {
 Status ProgramBuilder::reach(ChunkId id, uint32_t runs) {
   if (id >= plan.chunks.size())
     return Status::error(ErrorKind::badInput, "program '{}' runs chunk {} of {}; compile the job again",
-                         plan.programs[program].name, id, plan.chunks.size());
+                         nameOf(plan.programs[program].kind), id, plan.chunks.size());
   if (visiting.contains(id))
     return Status::error(ErrorKind::badInput, "chunk {} loops over itself; compile the job again", id);
   auto [known, isNew] = runsOf.try_emplace(id, runs);
@@ -399,8 +399,8 @@ Result<PreparedProgram> ProgramBuilder::build() {
   size_t stage = size_t(context.at.pipe);
   if (stage >= source.actions.size())
     return Status::error(ErrorKind::badInput,
-                         "program '{}' has actions for {} stages, expected {}; compile the job again", source.name,
-                         source.actions.size(), plan.numStages());
+                         "program '{}' has actions for {} stages, expected {}; compile the job again",
+                         nameOf(source.kind), source.actions.size(), plan.numStages());
   for (const plan::Action &action : source.actions[stage])
     DG_RETURN_IF_ERROR(reach(action.chunk, std::max(action.microbatch + 1, source.microbatches)));
   for (ChunkId id : order)
@@ -415,7 +415,7 @@ Result<PreparedProgram> ProgramBuilder::build() {
         ErrorKind::badInput,
         "program '{}' calls {} kernels that its object lacks, the first is '{}'; compile the job again "
         "with this dgc",
-        source.name, missingKernels.size(), *missingKernels.begin());
+        nameOf(source.kind), missingKernels.size(), *missingKernels.begin());
   for (const plan::Action &action : source.actions[stage]) {
     result.actions.push_back({prepared.at(action.chunk), action.microbatch});
     result.numTiles += countTiles(*result.actions.back().chunk);

@@ -34,7 +34,7 @@ Status verifyDevices(const Plan &plan) {
           ErrorKind::badInput,
           "plan: chunk {}: a {} chunk in program '{}' of servers, which see no micro-batches; expected "
           "begin or update",
-          id, nameOf(plan.chunks[id].phase), program.name);
+          id, nameOf(plan.chunks[id].phase), nameOf(program.kind));
   }
   return Status::ok();
 }

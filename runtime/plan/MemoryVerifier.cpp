@@ -326,7 +326,7 @@ Status checkOutliving(const Plan &plan, const PlanFacts &facts, const ProgramUse
     outlives[id] = plan.values[id].slots > 1 || (program.microbatches > 1 && use.crosses[id]);
   }
   return checkExclusive(plan, facts, touched, outlives,
-                        fmt::format("outlives its chunk in program '{}'", program.name));
+                        fmt::format("outlives its chunk in program '{}'", nameOf(program.kind)));
 }
 
 } // namespace

@@ -44,9 +44,9 @@ std::vector<int64_t> Mesh::groupOf(int64_t rank, Axis axis) const {
   return group;
 }
 
-const Program *Plan::findProgram(const std::string &name) const {
+const Program *Plan::findProgram(ProgramKind kind) const {
   for (const Program &program : programs)
-    if (program.name == name)
+    if (program.kind == kind)
       return &program;
   return nullptr;
 }

@@ -270,9 +270,14 @@ struct Port {
 enum class Role : uint8_t { worker, server };
 constexpr auto enumNames(Role) { return std::array{"worker", "server"}; }
 
+/// What a program is for; a plan has at most one of each. `prepare` runs once before `infer`, for what depends on
+/// parameters alone.
+enum class ProgramKind : uint8_t { train, eval, infer, prepare };
+constexpr auto enumNames(ProgramKind) { return std::array{"train", "eval", "infer", "prepare"}; }
+
 /// One executable of a rank. Actions run in order; a chunk instance starts when the one before it is complete.
 struct Program {
-  std::string name; ///< "train", "eval" or "infer"
+  ProgramKind kind = ProgramKind::train;
   Role role = Role::worker;
   /// Samples of one step over all data ranks and micro-batches, padding not counted; 0: the program has no batch, and
   /// takes and gives whole tensors.
@@ -328,7 +333,8 @@ struct Plan {
   Predicted predicted;
   Search search;
   uint32_t numStages() const { return uint32_t(mesh.sizeOf(Axis::pipe)); }
-  const Program *findProgram(const std::string &name) const;
+  /// Null if the plan has none of this kind.
+  const Program *findProgram(ProgramKind kind) const;
 };
 
 /// JSON text with the keys version model mesh programs ops values stages schedule memory predicted search: chunks are

@@ -145,8 +145,8 @@ Status checkPorts(const std::string &path, const std::vector<Port> &ports, const
 Status checkProgram(size_t index, const Plan &plan) {
   const Program &program = plan.programs[index];
   std::string path = fmt::format("programs[{}]", index);
-  if (plan.findProgram(program.name) != &program)
-    return Status::error(ErrorKind::badInput, "plan.json: {}.name: a second program '{}'", path, program.name);
+  if (plan.findProgram(program.kind) != &program)
+    return Status::error(ErrorKind::badInput, "plan.json: {}.name: a second program '{}'", path, nameOf(program.kind));
   if (program.batch < 0)
     return Status::error(ErrorKind::badInput, "plan.json: {}.batch: {}, expected 0 or more", path, program.batch);
   if (program.microbatches < 1 || program.microbatches > maxMicrobatches)
@@ -155,12 +155,12 @@ Status checkProgram(size_t index, const Plan &plan) {
   DG_RETURN_IF_ERROR(checkPorts(path + ".inputs", program.inputs, plan));
   DG_RETURN_IF_ERROR(checkPorts(path + ".outputs", program.outputs, plan));
   if (program.actions.size() != plan.numStages())
-    return Status::error(ErrorKind::badInput, "plan.json: schedule.{}: {} stages, the mesh has {}", program.name,
-                         program.actions.size(), plan.numStages());
+    return Status::error(ErrorKind::badInput, "plan.json: schedule.{}: {} stages, the mesh has {}",
+                         nameOf(program.kind), program.actions.size(), plan.numStages());
   for (size_t stage = 0; stage < program.actions.size(); ++stage)
     for (size_t i = 0; i < program.actions[stage].size(); ++i) {
       const Action &action = program.actions[stage][i];
-      std::string where = fmt::format("schedule.{}[{}][{}]", program.name, stage, i);
+      std::string where = fmt::format("schedule.{}[{}][{}]", nameOf(program.kind), stage, i);
       if (action.chunk >= plan.chunks.size())
         return missing(where, "chunk", action.chunk, plan.chunks.size());
       if (action.microbatch >= program.microbatches)

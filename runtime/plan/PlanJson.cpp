@@ -106,7 +106,7 @@ template <typename Archive> void describe(Archive &archive, Port &port) {
 
 /// Without the actions: they stand under "schedule".
 template <typename Archive> void describe(Archive &archive, Program &program) {
-  archive.required("name", program.name);
+  archive.required("name", program.kind);
   archive.optional("role", program.role, Role::worker);
   archive.required("batch", program.batch);
   archive.required("microbatches", program.microbatches);
@@ -164,7 +164,7 @@ struct Schedule {
 
 template <typename Archive> void describe(Archive &archive, Schedule &schedule) {
   for (Program &program : schedule.programs)
-    archive.required(program.name.c_str(), program.actions);
+    archive.required(nameOf(program.kind), program.actions);
 }
 
 template <typename Archive> void describe(Archive &archive, Plan &plan) {

@@ -181,7 +181,7 @@ private:
       return Status::ok();
     return Status::error(ErrorKind::badInput,
                          "plan: program '{}': output '{}' (values[{}]) differs over {}; expected a reduction over it",
-                         program.name, port.name, id, namesOf(wrong));
+                         nameOf(program.kind), port.name, id, namesOf(wrong));
   }
 
   const Plan &plan;
@@ -209,7 +209,7 @@ Status checkSums(const Plan &plan, const PlanFacts &facts, const Program &progra
     if (zeroedBy[value] != noId && !isAddedTo[value])
       return Status::error(ErrorKind::badInput,
                            "plan: program '{}': nothing is added to values[{}] ('{}'), which ops[{}] sets to zero",
-                           program.name, value, plan.values[value].name, zeroedBy[value]);
+                           nameOf(program.kind), value, plan.values[value].name, zeroedBy[value]);
   return Status::ok();
 }
 

@@ -14,8 +14,8 @@ namespace {
 
 std::string describe(const Plan &plan, const Program &program, uint32_t stage, size_t index) {
   const Action &action = program.actions[stage][index];
-  return fmt::format("program '{}', stage {}, action {} ({} of micro-batch {}, chunk {})", program.name, stage, index,
-                     nameOf(plan.chunks[action.chunk].phase), action.microbatch, action.chunk);
+  return fmt::format("program '{}', stage {}, action {} ({} of micro-batch {}, chunk {})", nameOf(program.kind), stage,
+                     index, nameOf(plan.chunks[action.chunk].phase), action.microbatch, action.chunk);
 }
 
 //===-- How often, in which order
@@ -41,7 +41,7 @@ Status checkCounts(const Plan &plan, const Program &program, uint32_t stage) {
     if (count != expected)
       return Status::error(ErrorKind::badInput,
                            "plan: program '{}', stage {}: chunk {} ({}) runs {} times, expected {} of {} micro-batches",
-                           program.name, stage, chunk, nameOf(plan.chunks[chunk].phase), count, expected,
+                           nameOf(program.kind), stage, chunk, nameOf(plan.chunks[chunk].phase), count, expected,
                            program.microbatches);
   }
   return Status::ok();
@@ -99,7 +99,7 @@ public:
         if (plan.values[value].stage == stage && !given.contains(facts.bufferOf[value]) &&
             !slots.contains({facts.bufferOf[value], 0}))
           return Status::error(ErrorKind::badInput, "plan: program '{}': output '{}' (values[{}]) is never written",
-                               program.name, port.name, value);
+                               nameOf(program.kind), port.name, value);
     return Status::ok();
   }
 
@@ -120,7 +120,8 @@ private:
             return Status::error(ErrorKind::badInput,
                                  "plan: program '{}', stage {}: ops[{}] ('{}') reads values[{}] ('{}'): nothing has "
                                  "written it yet, and no op of the program does",
-                                 program.name, stage, task, plan.tasks[task].name, value, plan.values[value].name);
+                                 nameOf(program.kind), stage, task, plan.tasks[task].name, value,
+                                 plan.values[value].name);
         }
     return Status::ok();
   }
@@ -180,7 +181,7 @@ Status checkInputs(const Plan &plan, const Program &program) {
     for (ValueId value : port.values)
       if (plan.values[value].kind != ValueKind::input)
         return Status::error(ErrorKind::badInput, "plan: program '{}': input '{}': values[{}] is not of kind input",
-                             program.name, port.name, value);
+                             nameOf(program.kind), port.name, value);
   return Status::ok();
 }
 

@@ -7,10 +7,8 @@
 
 namespace dg::session {
 
-size_t indexOfProgram(const plan::Plan &plan, const std::string &name) {
-  return size_t(std::find_if(plan.programs.begin(), plan.programs.end(),
-                             [&](const plan::Program &program) { return program.name == name; }) -
-                plan.programs.begin());
+size_t indexOfProgram(const plan::Plan &plan, plan::ProgramKind kind) {
+  return size_t(plan.findProgram(kind) - plan.programs.data());
 }
 
 float scalarOf(const Executor &executor, size_t program, const std::string &port) {
@@ -38,7 +36,7 @@ Status checkWholeBatches(const plan::Program &program, int64_t batch, int64_t nu
 }
 
 Status checkEvaluation(const plan::Plan &plan, int64_t batch) {
-  const plan::Program *program = plan.findProgram("eval");
+  const plan::Program *program = plan.findProgram(plan::ProgramKind::eval);
   if (!program)
     return Status::error(ErrorKind::usage, "--eval-data: the job has no program 'eval'; compile the model with a loss");
   if (program->batch < 1)
@@ -53,7 +51,7 @@ Status checkEvaluation(const plan::Plan &plan, int64_t batch) {
 
 Result<Evaluation> Evaluation::create(const RankRun &run, const data::Dataset &dataset, int64_t batch) {
   DG_RETURN_IF_ERROR(checkEvaluation(run.plan, batch));
-  size_t index = indexOfProgram(run.plan, "eval");
+  size_t index = indexOfProgram(run.plan, plan::ProgramKind::eval);
   const plan::Program &program = run.plan.programs[index];
   auto feeder = data::Feeder::create(run.plan, program, dataset, run.at(),
                                      [&](plan::ValueId id, uint32_t m) { return run.executor.inputBuffer(id, m); });
@@ -88,7 +86,7 @@ Result<std::optional<EvaluationInfo>> Evaluation::evaluate(LossChannel &channel,
       return status;
     }
     if (run->trace)
-      run->trace->collect("eval", scalars.step);
+      run->trace->collect(plan::ProgramKind::eval, scalars.step);
     if (channel.isSource()) {
       sums[0] += double(scalarOf(run->executor, program, "loss")) * double(count);
       sums[1] += double(scalarOf(run->executor, program, "accuracy")) * double(count);
@@ -121,8 +119,8 @@ Result<bool> runEvaluation(const RankRun &run, const EvaluationOptions &options,
   LossChannel channel(run.plan, run.rank, run.transport, run.timeout, [](const StepInfo &) {}, run.progress);
   StartInfo start;
   start.plan = &run.plan;
-  start.program = "eval";
-  start.batch = options.batch > 0 ? options.batch : run.plan.findProgram("eval")->batch;
+  start.program = plan::ProgramKind::eval;
+  start.batch = options.batch > 0 ? options.batch : run.plan.findProgram(plan::ProgramKind::eval)->batch;
   start.samples = dataset.numSamples();
   start.threads = options.threads;
   start.seed = options.seed;

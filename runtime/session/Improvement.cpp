@@ -18,7 +18,7 @@ Result<WatchedMetric> WatchedMetric::parse(const char *flag, const std::string &
 
 Status WatchedMetric::check(const char *flag, const plan::Plan &plan) const {
   const std::string port = name == "perplexity" ? "loss" : name;
-  if (const plan::Program *program = plan.findProgram("eval"))
+  if (const plan::Program *program = plan.findProgram(plan::ProgramKind::eval))
     for (const plan::Port &output : program->outputs)
       if (output.name == port)
         return Status::ok();

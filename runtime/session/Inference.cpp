@@ -61,7 +61,7 @@ static data::Deal dealOf(const plan::Plan &plan, const plan::Program &program) {
 }
 
 Status checkInference(const plan::Plan &plan, const InferenceOptions &options) {
-  const plan::Program *program = plan.findProgram("infer");
+  const plan::Program *program = plan.findProgram(plan::ProgramKind::infer);
   if (!program)
     return Status::error(ErrorKind::usage, "the job has no program 'infer'; compile the model with --infer");
   std::vector<std::string> names;
@@ -92,7 +92,7 @@ Status checkInference(const plan::Plan &plan, const InferenceOptions &options) {
 
 Status checkResults(const plan::Plan &plan, const InferenceOptions &options, int64_t numSamples) {
   DG_RETURN_IF_ERROR(checkInference(plan, options));
-  const plan::Program &program = *plan.findProgram("infer");
+  const plan::Program &program = *plan.findProgram(plan::ProgramKind::infer);
   const data::Deal deal = dealOf(plan, program);
   const int64_t rows = plan::sampleRows(plan, program) * deal.dataRanks;
   for (const auto &[name, path] : options.outputs) {
@@ -194,7 +194,7 @@ private:
 
 static Status inferAll(const RankRun &run, const InferenceOptions &options, const data::Dataset &dataset,
                        data::Feeder &feeder, std::span<const std::unique_ptr<ResultFile>> files, bool &hasPeerFailed) {
-  size_t index = indexOfProgram(run.plan, "infer");
+  size_t index = indexOfProgram(run.plan, plan::ProgramKind::infer);
   const plan::Program &program = run.plan.programs[index];
   data::Deal deal = dealOf(run.plan, program);
   plan::Coordinates at = run.at();
@@ -205,8 +205,8 @@ static Status inferAll(const RankRun &run, const InferenceOptions &options, cons
   std::iota(order.begin(), order.end(), int64_t(0));
   dg_scalars scalars{};
   scalars.seed = options.seed;
-  if (run.plan.findProgram("prepare"))
-    if (Status status = run.executor.runStep(indexOfProgram(run.plan, "prepare"), scalars); !status) {
+  if (run.plan.findProgram(plan::ProgramKind::prepare))
+    if (Status status = run.executor.runStep(indexOfProgram(run.plan, plan::ProgramKind::prepare), scalars); !status) {
       hasPeerFailed = true;
       return status;
     }
@@ -222,7 +222,7 @@ static Status inferAll(const RankRun &run, const InferenceOptions &options, cons
     double stepUs = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
     run.reporter.inferred({int64_t(scalars.step), count, stepUs});
     if (run.trace)
-      run.trace->collect("infer", scalars.step);
+      run.trace->collect(plan::ProgramKind::infer, scalars.step);
     for (const auto &file : files)
       for (uint32_t m = 0; file->isMine(at) && !file->isWhole && m < program.microbatches; ++m) {
         data::Block rows = data::dealtTo(count, deal, m, at.data);
@@ -239,7 +239,7 @@ Status runInference(const RankRun &run, const InferenceOptions &options, const d
                     bool &hasPeerFailed) {
   DG_RETURN_IF_ERROR(checkResults(run.plan, options, dataset.numSamples()));
   auto begin = std::chrono::steady_clock::now();
-  const plan::Program &program = *run.plan.findProgram("infer");
+  const plan::Program &program = *run.plan.findProgram(plan::ProgramKind::infer);
   auto feeder = data::Feeder::create(run.plan, program, dataset, run.at(),
                                      [&](plan::ValueId id, uint32_t m) { return run.executor.inputBuffer(id, m); });
   if (!feeder)
@@ -253,7 +253,7 @@ Status runInference(const RankRun &run, const InferenceOptions &options, const d
   }
   StartInfo info;
   info.plan = &run.plan;
-  info.program = "infer";
+  info.program = plan::ProgramKind::infer;
   info.batch = program.batch;
   info.samples = dataset.numSamples();
   info.threads = options.threads;

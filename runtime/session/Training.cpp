@@ -20,7 +20,7 @@ static double secondsSince(Clock::time_point begin) {
 }
 
 Status checkTraining(const plan::Plan &plan, const TrainingOptions &options, int64_t numSamples) {
-  const plan::Program *program = plan.findProgram("train");
+  const plan::Program *program = plan.findProgram(plan::ProgramKind::train);
   if (!program)
     return Status::error(ErrorKind::usage, "the job has no program 'train'; compile the model with --train");
   if (program->batch < 1)
@@ -33,7 +33,7 @@ Status checkTraining(const plan::Plan &plan, const TrainingOptions &options, int
 }
 
 int64_t stepsPerEpoch(const plan::Plan &plan, const TrainingOptions &options, int64_t numSamples) {
-  const int64_t batch = plan.findProgram("train")->batch;
+  const int64_t batch = plan.findProgram(plan::ProgramKind::train)->batch;
   return options.dropLast ? numSamples / batch : (numSamples + batch - 1) / batch;
 }
 
@@ -68,7 +68,7 @@ class Loop {
 public:
   Loop(const RankRun &run, const TrainingOptions &options, const data::Dataset &dataset, data::Feeder feeder)
       : run(run), options(options), dataset(dataset), feeder(std::move(feeder)),
-        program(indexOfProgram(run.plan, "train")), batch(run.plan.programs[program].batch),
+        program(indexOfProgram(run.plan, plan::ProgramKind::train)), batch(run.plan.programs[program].batch),
         channel(
             run.plan, run.rank, run.transport, run.timeout,
             [this](const StepInfo &info) {
@@ -174,7 +174,7 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
   }
   StartInfo info;
   info.plan = &run.plan;
-  info.program = "train";
+  info.program = plan::ProgramKind::train;
   info.batch = batch;
   info.samples = dataset.numSamples();
   info.stepsPerEpoch = stepsPerEpoch();
@@ -208,7 +208,7 @@ Status Loop::runStep(std::span<const int64_t> order, int64_t count) {
   info.learningRate = learningRate;
   info.loss = scalarOf(run.executor, program, "loss");
   if (run.trace)
-    run.trace->collect("train", info.step);
+    run.trace->collect(plan::ProgramKind::train, info.step);
   DG_RETURN_IF_ERROR(fromPeer(channel.push(info)));
   return checkLoss("of", info.loss, state.step - 1);
 }
@@ -401,7 +401,7 @@ Result<Outcome> runTraining(const RankRun &run, const TrainingOptions &options, 
                             const data::Dataset *evalDataset, const checkpoint::Checkpoint *resume,
                             bool &hasPeerFailed) {
   DG_RETURN_IF_ERROR(checkTraining(run.plan, options, dataset.numSamples()));
-  const plan::Program *program = run.plan.findProgram("train");
+  const plan::Program *program = run.plan.findProgram(plan::ProgramKind::train);
   auto feeder = data::Feeder::create(run.plan, *program, dataset, run.at(),
                                      [&](plan::ValueId id, uint32_t m) { return run.executor.inputBuffer(id, m); });
   if (!feeder)

@@ -47,11 +47,10 @@ static Result<data::DataSpecs> readSpecs(const char *flag, const std::vector<std
   return specs;
 }
 
-static Result<data::Dataset> openDataset(const plan::Plan &plan, const char *programName,
-                                         const data::DataSpecs &specs) {
-  const plan::Program *program = plan.findProgram(programName);
+static Result<data::Dataset> openDataset(const plan::Plan &plan, plan::ProgramKind kind, const data::DataSpecs &specs) {
+  const plan::Program *program = plan.findProgram(kind);
   if (!program)
-    return Status::error(ErrorKind::usage, "{}: the job has no program '{}'", specs.flag, programName);
+    return Status::error(ErrorKind::usage, "{}: the job has no program '{}'", specs.flag, nameOf(kind));
   auto arguments = data::argumentsOf(plan, *program);
   if (!arguments)
     return arguments.status();
@@ -64,12 +63,12 @@ static Result<data::Dataset> openEvalData(const Flags &flags, const plan::Plan &
   auto specs = readSpecs("--eval-data", flags.evalData, flags.normalize, seed);
   if (!specs)
     return specs.status();
-  auto dataset = openDataset(plan, "eval", *specs);
+  auto dataset = openDataset(plan, plan::ProgramKind::eval, *specs);
   if (!dataset)
     return dataset.status();
-  DG_RETURN_IF_ERROR(
-      session::checkWholeBatches(*plan.findProgram("eval"), batch, dataset->numSamples(), "--eval-data",
-                                 "compile it with a --batch that divides them, and leave --eval-batch out"));
+  DG_RETURN_IF_ERROR(session::checkWholeBatches(
+      *plan.findProgram(plan::ProgramKind::eval), batch, dataset->numSamples(), "--eval-data",
+      "compile it with a --batch that divides them, and leave --eval-batch out"));
   return dataset;
 }
 
@@ -123,7 +122,7 @@ static Status prepareInference(const Flags &flags, const plan::Plan &plan, Assig
   auto specs = readSpecs("--input", flags.input, flags.normalize, assignment.seed);
   if (!specs)
     return specs.status();
-  auto dataset = openDataset(plan, "infer", *specs);
+  auto dataset = openDataset(plan, plan::ProgramKind::infer, *specs);
   if (!dataset)
     return dataset.status();
   DG_RETURN_IF_ERROR(checkResults(plan, options, dataset->numSamples()));
@@ -234,13 +233,14 @@ static Status splitValidation(const data::DataSpecs &specs, const plan::Plan &pl
     return Status::error(ErrorKind::usage,
                          "--validation {:g}: of {} samples {} are left to train on and {} to evaluate",
                          options.validation, dataset.numSamples(), parts.training.size(), parts.validation.size());
-  auto evaluated = openDataset(plan, "eval", specs);
+  auto evaluated = openDataset(plan, plan::ProgramKind::eval, specs);
   if (!evaluated)
     return evaluated.status();
   assignment.evalDataset.emplace(evaluated->take(std::move(parts.validation)));
   dataset = dataset.take(std::move(parts.training));
-  return session::checkWholeBatches(*plan.findProgram("eval"), options.evalBatch, assignment.evalDataset->numSamples(),
-                                    "--validation", "choose a part that gives whole batches");
+  return session::checkWholeBatches(*plan.findProgram(plan::ProgramKind::eval), options.evalBatch,
+                                    assignment.evalDataset->numSamples(), "--validation",
+                                    "choose a part that gives whole batches");
 }
 
 static Status prepareTraining(const Flags &flags, const plan::Plan &plan, Assignment &assignment) {
@@ -251,14 +251,15 @@ static Status prepareTraining(const Flags &flags, const plan::Plan &plan, Assign
   auto specs = readSpecs("--data", flags.data, flags.normalize, assignment.seed);
   if (!specs)
     return specs.status();
-  auto dataset = openDataset(plan, "train", *specs);
+  auto dataset = openDataset(plan, plan::ProgramKind::train, *specs);
   if (!dataset)
     return dataset.status();
   if (options->validation > 0)
     DG_RETURN_IF_ERROR(splitValidation(*specs, plan, *options, *dataset, assignment));
   DG_RETURN_IF_ERROR(checkTraining(plan, *options, dataset->numSamples()));
   if (!options->dropLast)
-    DG_RETURN_IF_ERROR(session::checkWholeBatches(*plan.findProgram("train"), 0, dataset->numSamples(), "--data",
+    DG_RETURN_IF_ERROR(session::checkWholeBatches(*plan.findProgram(plan::ProgramKind::train), 0, dataset->numSamples(),
+                                                  "--data",
                                                   "give --drop-last, or compile it with a --batch that divides them"));
   if (assignment.resume)
     DG_RETURN_IF_ERROR(checkResume(assignment.resume->state(), *options, dataset->numSamples()));
@@ -311,7 +312,7 @@ Result<Assignment> prepare(const Flags &flags, const session::Job &job, int64_t 
       flags.threads.value_or(std::max(1u, uint32_t(session::usableCores().size()) / uint32_t(ranksOnHost)));
   if (assignment.dryRun)
     return assignment; // it needs no data
-  bool isInference = !flags.input.empty() || !flags.output.empty() || !plan.findProgram("train");
+  bool isInference = !flags.input.empty() || !flags.output.empty() || !plan.findProgram(plan::ProgramKind::train);
   DG_RETURN_IF_ERROR(openCheckpoint(flags, plan, isInference || flags.evaluate, assignment));
   assignment.seed = flags.seed.value_or(assignment.resume ? assignment.resume->state().seed : 0);
   DG_RETURN_IF_ERROR(flags.evaluate ? prepareEvaluation(flags, plan, assignment)

@@ -82,7 +82,7 @@ void addEvents(Json &events, const Plan &plan, const ProgramView &view, const Ti
                       {"pid", firstPid + event.row},
                       {"tid", event.lane},
                       {"args",
-                       {{"program", view.program->name},
+                       {{"program", plan::nameOf(view.program->kind)},
                         {"microbatch", event.microbatch},
                         {"op", event.task},
                         {"kind", task.op},
@@ -97,13 +97,13 @@ std::string toPerfetto(const Plan &plan, const std::vector<ProgramView> &program
   int64_t pid = 0;
   for (const ProgramView &view : programs) {
     for (uint32_t stage = 0; stage < view.predicted.numRows; ++stage)
-      addProcess(events, pid + stage, fmt::format("{}: stage {}, predicted", view.program->name, stage));
+      addProcess(events, pid + stage, fmt::format("{}: stage {}, predicted", plan::nameOf(view.program->kind), stage));
     addEvents(events, plan, view, view.predicted, pid);
     pid += view.predicted.numRows;
     if (!view.trace)
       continue;
     for (uint32_t rank = 0; rank < view.measured.numRows; ++rank)
-      addProcess(events, pid + rank, fmt::format("{}: rank {}, measured", view.program->name, rank));
+      addProcess(events, pid + rank, fmt::format("{}: rank {}, measured", plan::nameOf(view.program->kind), rank));
     addEvents(events, plan, view, view.measured, pid);
     pid += view.measured.numRows;
   }
@@ -115,7 +115,7 @@ std::string toDot(const Plan &plan, const ProgramView &program) {
     return "\"" + replaced(text, {{'"', "\\\""}, {'\\', "\\\\"}, {'\n', " "}}) + "\"";
   };
   std::string out = fmt::format("digraph {} {{\n  node [shape=box, style=filled, fontname=\"sans-serif\"];\n",
-                                quoted(plan.model.name + " " + program.program->name));
+                                quoted(plan.model.name + " " + plan::nameOf(program.program->kind)));
   const OpTree &tree = program.tree;
   // A worklist with closing marks: names may nest deeper than the stack.
   std::vector<std::pair<uint32_t, bool>> waiting = {{0, false}};
@@ -154,10 +154,10 @@ Result<std::string> toSvg(const Plan &plan, const ProgramView &program) {
   if (!number)
     return number.status();
   const LevelLayout &layout = store.layouts()[*number];
-  std::string out =
-      fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0f} {:.0f}\" "
-                  "font-family=\"sans-serif\">\n<title>{}</title>\n",
-                  layout.width, layout.height, escapedXml(plan.model.name + ", program " + program.program->name));
+  std::string out = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0f} {:.0f}\" "
+                                "font-family=\"sans-serif\">\n<title>{}</title>\n",
+                                layout.width, layout.height,
+                                escapedXml(plan.model.name + ", program " + plan::nameOf(program.program->kind)));
   for (size_t i = 0; i < root.edges.size(); ++i) {
     if (layout.lines[i].empty())
       continue;
@@ -229,7 +229,7 @@ std::string toModelExplorer(const Plan &plan, const std::vector<ProgramView> &pr
                        {"incomingEdges", std::move(sources[node.flowNode])},
                        {"outputsMetadata", std::move(outputs)}});
     }
-    graphs.push_back({{"id", view.program->name}, {"nodes", std::move(nodes)}});
+    graphs.push_back({{"id", plan::nameOf(view.program->kind)}, {"nodes", std::move(nodes)}});
   }
   return dump({{"label", plan.model.name}, {"graphs", std::move(graphs)}});
 }
@@ -252,10 +252,11 @@ std::string toCsv(const Plan &plan, const std::vector<ProgramView> &programs) {
           global += (i ? "x" : "") + std::to_string(value.globalShape[i]);
       }
       auto time = [](double us) { return us < 0 ? std::string() : fmt::format("{:.3f}", us); };
-      out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", quoted(view.program->name), node.item,
-                         quoted(task.name), quoted(task.op), plan::nameOf(task.kind()), plan::nameOf(node.phase),
-                         node.stage, viz::nameOf(view.work[node.item]), quoted(axisText(task)), quoted(type),
-                         quoted(global), task.flops, task.bytes, quoted(kernelText(task)), quoted(task.source),
+      out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+                         quoted(plan::nameOf(view.program->kind)), node.item, quoted(task.name), quoted(task.op),
+                         plan::nameOf(task.kind()), plan::nameOf(node.phase), node.stage,
+                         viz::nameOf(view.work[node.item]), quoted(axisText(task)), quoted(type), quoted(global),
+                         task.flops, task.bytes, quoted(kernelText(task)), quoted(task.source),
                          time(view.predictedUs[node.item]), view.trace ? time(view.measuredUs[node.item]) : "");
     }
   return out;

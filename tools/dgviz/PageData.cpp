@@ -261,7 +261,7 @@ Result<Json> programJson(const Plan &plan, const ProgramView &view, const Advice
   Result<Json> graph = treeJson(view.tree, view.flow, layouts);
   if (!graph)
     return graph.status();
-  Json json = {{"name", view.program->name},
+  Json json = {{"name", plan::nameOf(view.program->kind)},
                {"figures", figuresJson(view.figures)},
                {"advice", adviceJson(advice)},
                {"graph", std::move(*graph)},

@@ -50,11 +50,12 @@ Status fillDifferences(Report &report, const ReportInputs &inputs) {
   if (!machines)
     return machines.status();
   for (const ProgramView &after : report.programs)
-    if (const plan::Program *program = before->plan.findProgram(after.program->name)) {
+    if (const plan::Program *program = before->plan.findProgram(after.program->kind)) {
       Result<ProgramView> view = viewOf(before->plan, *program, machines->costs, machines->prediction, nullptr);
       if (!view)
         return view.status();
-      report.differences.push_back({program->name, compare(before->plan, *view, report.job->plan, after)});
+      report.differences.push_back(
+          {plan::nameOf(program->kind), compare(before->plan, *view, report.job->plan, after)});
     }
   return Status::ok();
 }

@@ -97,7 +97,7 @@ private:
     line("");
     if (program.role != Role::worker)
       line("role       {}", nameOf(program.role));
-    line("program    {}: batch {}, {} micro-batch{}, schedule {}", printable(program.name), program.batch,
+    line("program    {}: batch {}, {} micro-batch{}, schedule {}", plan::nameOf(program.kind), program.batch,
          program.microbatches, program.microbatches == 1 ? "" : "es",
          program.schedule.empty() ? "none" : printable(program.schedule));
     line("limit      {}", advice.limit);

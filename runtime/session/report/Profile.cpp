@@ -11,8 +11,8 @@ namespace dg::session {
 /// More ops than this are summed up in one line.
 static constexpr size_t maxRows = 40;
 
-void Profile::add(const std::string &name, const StepTrace &trace) {
-  Program &program = programs[name];
+void Profile::add(plan::ProgramKind kind, const StepTrace &trace) {
+  Program &program = programs[kind];
   if (++program.steps == 0)
     return;
   uint64_t first = UINT64_MAX, last = 0;
@@ -27,11 +27,11 @@ void Profile::add(const std::string &name, const StepTrace &trace) {
   program.ns += last > first ? last - first : 0;
 }
 
-std::string Profile::tableOf(const std::string &name, const Program &program, double peakFlops) const {
+std::string Profile::tableOf(plan::ProgramKind kind, const Program &program, double peakFlops) const {
   std::vector<plan::TaskId> order;
   uint64_t total = 0;
   for (const plan::Chunk &chunk : plan.chunks)
-    if (plan.programs[chunk.program].name == name)
+    if (plan.programs[chunk.program].kind == kind)
       for (plan::TaskId task : chunk.tasks)
         if (tasks[task].ns > 0)
           order.push_back(task), total += tasks[task].ns;
@@ -39,11 +39,12 @@ std::string Profile::tableOf(const std::string &name, const Program &program, do
     return tasks[a].ns != tasks[b].ns ? tasks[a].ns > tasks[b].ns : a < b;
   });
   double steps = double(program.steps);
-  std::string text = fmt::format("profile of {}: {:.1f} us a step from first to last task, {:.1f} us of thread time, "
-                                 "mean of {} steps; peak {:.1f} "
-                                 "GFLOP/s a thread\n{:>12} {:>7} {:>9} {:>7} {:>8}  {}\n",
-                                 name, double(program.ns) / 1e3 / steps, double(total) / 1e3 / steps, program.steps,
-                                 peakFlops / 1e9, "us/step", "share", "GFLOP/s", "of peak", "GB/s", "op");
+  std::string text =
+      fmt::format("profile of {}: {:.1f} us a step from first to last task, {:.1f} us of thread time, "
+                  "mean of {} steps; peak {:.1f} "
+                  "GFLOP/s a thread\n{:>12} {:>7} {:>9} {:>7} {:>8}  {}\n",
+                  nameOf(kind), double(program.ns) / 1e3 / steps, double(total) / 1e3 / steps, program.steps,
+                  peakFlops / 1e9, "us/step", "share", "GFLOP/s", "of peak", "GB/s", "op");
   uint64_t rest = 0;
   for (size_t i = 0; i < order.size(); ++i) {
     const plan::Task &task = plan.tasks[order[i]];
@@ -69,9 +70,9 @@ std::string Profile::tableOf(const std::string &name, const Program &program, do
 
 std::string Profile::table(double peakFlops) const {
   std::string text;
-  for (const auto &[name, program] : programs)
+  for (const auto &[kind, program] : programs)
     if (program.steps > 0)
-      text += tableOf(name, program, peakFlops);
+      text += tableOf(kind, program, peakFlops);
   if (text.empty() && !programs.empty())
     text = "profile: one step is not enough, because the first does not count: give --steps 2 or more\n";
   return text;

@@ -17,7 +17,7 @@ public:
   explicit Profile(const plan::Plan &plan) : plan(plan), tasks(plan.tasks.size()) {}
 
   /// What one step recorded.
-  void add(const std::string &program, const StepTrace &trace);
+  void add(plan::ProgramKind program, const StepTrace &trace);
 
   /// A table for people: for each program its ops, longest first, with microseconds a step (of all threads together),
   /// share of the step, and what an op reaches of `peakFlops`, the most that one thread can do. Empty where nothing was
@@ -34,11 +34,11 @@ private:
     uint64_t ns = 0;    ///< from the first start to the last end
     uint64_t dropped = 0;
   };
-  std::string tableOf(const std::string &name, const Program &program, double peakFlops) const;
+  std::string tableOf(plan::ProgramKind kind, const Program &program, double peakFlops) const;
 
   const plan::Plan &plan;
   std::vector<Sum> tasks; ///< by task
-  std::map<std::string, Program> programs;
+  std::map<plan::ProgramKind, Program> programs;
 };
 
 } // namespace dg::session

@@ -73,7 +73,7 @@ public:
   void start(const StartInfo &info) override {
     const plan::Plan &plan = *info.plan;
     JsonLine line("start");
-    line.add("program", info.program).add("model", plan.model.name).add("parameters", plan.model.parameters);
+    line.add("program", nameOf(info.program)).add("model", plan.model.name).add("parameters", plan.model.parameters);
     line.add("ranks", plan.mesh.numRanks()).add("mesh", meshText(plan.mesh)).add("threads", info.threads);
     line.add("batch", info.batch).add("samples", info.samples).add("steps_per_epoch", info.stepsPerEpoch);
     line.add("seed", info.seed).add("step", info.step);

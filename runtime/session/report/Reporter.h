@@ -17,7 +17,7 @@ namespace dg::session {
 
 struct StartInfo {
   const plan::Plan *plan = nullptr;
-  std::string program;
+  plan::ProgramKind program = plan::ProgramKind::train;
   int64_t batch = 0, samples = 0, stepsPerEpoch = 0;
   int64_t epochs = 0, steps = 0; ///< asked for; 0: not limited
   uint32_t threads = 1;

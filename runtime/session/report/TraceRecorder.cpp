@@ -16,7 +16,7 @@ static std::string partOf(const std::string &path, int64_t rank) {
   return fmt::format("{}.rank{}.partial", path, rank);
 }
 
-void TraceRecorder::collect(const std::string &program, int64_t step) {
+void TraceRecorder::collect(plan::ProgramKind program, int64_t step) {
   if (uses.profile)
     sums.add(program, trace);
   if (uses.file && steps++ < maxSteps)
@@ -27,8 +27,8 @@ void TraceRecorder::collect(const std::string &program, int64_t step) {
             "{{\"name\":{},\"cat\":{},\"ph\":\"X\",\"ts\":{:.3f},\"dur\":{:.3f},\"pid\":{},\"tid\":{},"
             "\"args\":{{\"program\":{},\"step\":{},\"microbatch\":{},\"tiles\":{},\"op\":{},\"source\":{}}}}},\n",
             JsonLine::quoted(task.name), JsonLine::quoted(task.op), double(event.startNs) / 1000,
-            double(event.endNs - event.startNs) / 1000, rank, lane, JsonLine::quoted(program), step, event.microbatch,
-            event.tiles, event.task, JsonLine::quoted(task.source));
+            double(event.endNs - event.startNs) / 1000, rank, lane, JsonLine::quoted(nameOf(program)), step,
+            event.microbatch, event.tiles, event.task, JsonLine::quoted(task.source));
       }
   trace.clear();
 }

@@ -26,7 +26,7 @@ public:
   /// For ExecutorOptions::trace.
   StepTrace *hook() { return &trace; }
   /// After each step of any program: takes what it recorded.
-  void collect(const std::string &program, int64_t step);
+  void collect(plan::ProgramKind program, int64_t step);
   /// What Uses::profile summed up.
   const Profile &profile() const { return sums; }
   /// Every rank writes its part beside `path`; rank 0 joins them and renames. Fails (runFailed) on every rank if it

@@ -147,7 +147,7 @@ int main(int argc, char **argv) {
   size_t program = 0;
   dg::Status status = plan.status();
   if (plan) {
-    while (program < plan->programs.size() && plan->programs[program].name != "train")
+    while (program < plan->programs.size() && plan->programs[program].kind != dg::plan::ProgramKind::train)
       ++program;
     status = program < plan->programs.size()
                  ? dg::replaceKernels(*plan, plan->programs[program])

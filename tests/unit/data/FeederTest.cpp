@@ -38,7 +38,7 @@ plan::Plan makePlan(int64_t batch, uint32_t microbatches, int64_t dataRanks) {
                  input("sample_weight", 1, plan::DType::f32, {rows}, microbatches),
                  input("sample_index", 1, plan::DType::i64, {rows}, microbatches)};
   plan::Program program;
-  program.name = "train";
+  program.kind = plan::ProgramKind::train;
   program.batch = batch;
   program.microbatches = microbatches;
   program.inputs = {{"x", {0}}, {"y", {1}}, {"sample_weight", {2}}, {"sample_index", {3}}};

@@ -80,7 +80,7 @@ TEST(WhatIf, ChangesThatDoNotApplyHaveNoAnswer) {
   Plan eval = plan; // forward only: nothing is updated
   eval.chunks.resize(2);
   eval.programs[0].actions[0] = {{1, 0}};
-  eval.programs[0].name = "eval";
+  eval.programs[0].kind = plan::ProgramKind::eval;
   ProgramView evalView = viewOf(eval, costs);
   EXPECT_FALSE(WhatIf(eval, evalView, costs).withAccumulation(2)->has_value());
   Result<Advice> advice = adviseOn(eval, evalView, costs);

@@ -97,7 +97,7 @@ TEST(Page, PlansWithoutProgramsOrOpsAreDrawn) {
   plan.memory.resize(1);
   EXPECT_TRUE(pageOf(plan));
   plan.programs.resize(1);
-  plan.programs[0].name = "infer";
+  plan.programs[0].kind = plan::ProgramKind::infer;
   plan.programs[0].actions.resize(1);
   EXPECT_TRUE(pageOf(plan));
 }

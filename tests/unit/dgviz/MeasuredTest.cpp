@@ -29,7 +29,7 @@ Timeline measured(const Plan &plan, const RunTimes &times) {
   dg::test::TemporaryFolder folder;
   Result<Trace> trace = readTrace(folder.write("trace.json", traceOfRun(plan, times)), plan);
   EXPECT_TRUE(trace) << trace.status().message();
-  return trace->programs.at("train").timeline;
+  return trace->programs.at(plan::ProgramKind::train).timeline;
 }
 
 std::set<uint32_t> criticalRows(const Timeline &timeline) {

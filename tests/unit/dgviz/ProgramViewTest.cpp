@@ -200,7 +200,7 @@ TEST(Trace, IsMatchedWithItsPlan) {
   std::string path = folder.write("trace.json", traceOf(plan, 3));
   Result<Trace> trace = readTrace(path, plan);
   ASSERT_TRUE(trace) << trace.status().message();
-  const MeasuredProgram &program = trace->programs.at("train");
+  const MeasuredProgram &program = trace->programs.at(plan::ProgramKind::train);
   ASSERT_EQ(program.steps.size(), 3u);
   size_t events = 0;
   for (int64_t rank = 0; rank < 4; ++rank)

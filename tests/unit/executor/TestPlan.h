@@ -37,7 +37,7 @@ public:
     plan.mesh.sizes = {pipe, data, tensor};
     plan.memory.resize(size_t(pipe));
     plan.programs.resize(1);
-    plan.programs[0].name = "train";
+    plan.programs[0].kind = plan::ProgramKind::train;
     plan.programs[0].microbatches = microbatches;
     plan.programs[0].actions.resize(size_t(pipe));
   }

@@ -79,8 +79,9 @@ static void checkNothingOverlaps(const plan::Plan &plan) {
           bool meetInTime = all[i].first <= all[j].last && all[j].first <= all[i].last;
           bool meetInSpace = all[i].begin < all[j].end && all[j].begin < all[i].end;
           ASSERT_FALSE(meetInTime && meetInSpace)
-              << program.name << ", stage " << stage << ": " << plan.values[all[i].value].name << " of micro-batch "
-              << all[i].microbatch << " and " << plan.values[all[j].value].name << " of " << all[j].microbatch;
+              << nameOf(program.kind) << ", stage " << stage << ": " << plan.values[all[i].value].name
+              << " of micro-batch " << all[i].microbatch << " and " << plan.values[all[j].value].name << " of "
+              << all[j].microbatch;
         }
       }
     }
@@ -167,7 +168,7 @@ TEST_P(RandomPlanTest, IsDeterministic) {
 /// A chain x -> v0 -> v1 -> … of equal values, each read by the next task only.
 static plan::Plan makeChain(uint32_t microbatches, uint32_t length) {
   PlanSketch sketch(1);
-  sketch.addProgram("infer", microbatches);
+  sketch.addProgram(plan::ProgramKind::infer, microbatches);
   sketch.addChunk(0, Phase::forward);
   plan::ValueId last = sketch.addValue(0, ValueKind::input, 256);
   sketch.plan.programs[0].inputs = {{"x", {last}}};
@@ -203,9 +204,9 @@ TEST(PlanMemoryTest, ProgramsShareTheArena) {
   PlanSketch sketch(1);
   plan::ValueId weight = sketch.addValue(0, ValueKind::parameter, 100);
   std::vector<plan::ValueId> inputs;
-  for (const char *name : {"train", "eval"}) {
-    sketch.addProgram(name, 1);
-    inputs.push_back(sketch.addValue(0, ValueKind::input, name[0] == 't' ? 1024 : 16));
+  for (plan::ProgramKind kind : {plan::ProgramKind::train, plan::ProgramKind::eval}) {
+    sketch.addProgram(kind, 1);
+    inputs.push_back(sketch.addValue(0, ValueKind::input, kind == plan::ProgramKind::train ? 1024 : 16));
     sketch.plan.programs.back().inputs = {{"x", {inputs.back()}}};
     sketch.addChunk(0, Phase::forward);
     sketch.addKernel({inputs.back(), weight}, {sketch.addValue(0, ValueKind::activation, 16)});
@@ -224,7 +225,7 @@ TEST(PlanMemoryTest, ProgramsShareTheArena) {
 // him.
 TEST(PlanMemoryTest, DependenciesAreOnlyTheNeededOnes) {
   PlanSketch sketch(1);
-  sketch.addProgram("infer", 1);
+  sketch.addProgram(plan::ProgramKind::infer, 1);
   sketch.addChunk(0, Phase::forward);
   plan::ValueId x = sketch.addValue(0, ValueKind::input, 16);
   sketch.plan.programs[0].inputs = {{"x", {x}}};
@@ -245,7 +246,7 @@ TEST(PlanMemoryTest, DependenciesAreOnlyTheNeededOnes) {
 // Communication holds its buffer until it is finished: work in between runs beside it, in other memory.
 TEST(PlanMemoryTest, CommunicationOverlapsWithWork) {
   PlanSketch sketch(1);
-  sketch.addProgram("infer", 1);
+  sketch.addProgram(plan::ProgramKind::infer, 1);
   sketch.addChunk(0, Phase::forward);
   plan::ValueId x = sketch.addValue(0, ValueKind::input, 16);
   sketch.plan.programs[0].inputs = {{"x", {x}}};
@@ -294,7 +295,7 @@ TEST(PlanMemoryTest, OutputsOfEveryMicrobatchAreKept) {
 // A value of no bytes has a place and no hazards.
 TEST(PlanMemoryTest, EmptyValuesNeedNothing) {
   PlanSketch sketch(1);
-  sketch.addProgram("infer", 1);
+  sketch.addProgram(plan::ProgramKind::infer, 1);
   sketch.addChunk(0, Phase::forward);
   plan::ValueId a = sketch.addValue(0, ValueKind::activation, 0), b = sketch.addValue(0, ValueKind::activation, 0);
   sketch.addKernel({}, {a});

@@ -23,7 +23,7 @@ struct Pipeline {
 Pipeline makePipeline(uint32_t numStages, uint32_t microbatches) {
   PlanSketch sketch(numStages);
   Pipeline p;
-  sketch.addProgram("train", microbatches);
+  sketch.addProgram(plan::ProgramKind::train, microbatches);
   auto add = [&](std::vector<plan::ValueId> &list, uint32_t stage, ValueKind kind) {
     list.push_back(sketch.addValue(stage, kind, 16));
   };
@@ -59,7 +59,7 @@ Pipeline makePipeline(uint32_t numStages, uint32_t microbatches) {
     sketch.addTask(plan::TaskKind::zero, {}, {p.sum[stage]});
   }
   // Evaluation has no backward chunk.
-  sketch.addProgram("eval", microbatches);
+  sketch.addProgram(plan::ProgramKind::eval, microbatches);
   for (uint32_t stage = 0; stage < numStages; ++stage) {
     sketch.addChunk(stage, Phase::forward);
     sketch.addKernel({p.weight[stage]}, {sketch.addValue(stage, ValueKind::activation, 16)});
@@ -133,7 +133,7 @@ TEST(PlanScheduleTest, CanBeRepeated) {
 // A stage without some phase leaves it out.
 TEST(PlanScheduleTest, MissingPhasesAreLeftOut) {
   PlanSketch sketch(2);
-  sketch.addProgram("train", 2);
+  sketch.addProgram(plan::ProgramKind::train, 2);
   sketch.addChunk(0, Phase::forward);
   sketch.addKernel({}, {sketch.addValue(0, ValueKind::activation, 1)});
   for (Phase phase : {Phase::forward, Phase::backward}) {

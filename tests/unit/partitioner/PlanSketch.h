@@ -17,9 +17,9 @@ public:
     plan.memory.resize(numStages);
   }
 
-  void addProgram(const std::string &name, uint32_t microbatches) {
+  void addProgram(plan::ProgramKind kind, uint32_t microbatches) {
     plan::Program program;
-    program.name = name;
+    program.kind = kind;
     program.microbatches = microbatches;
     plan.programs.push_back(program);
   }

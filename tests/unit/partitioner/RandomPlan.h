@@ -31,7 +31,7 @@ private:
   }
 
   void addTraining() {
-    sketch.addProgram("train", microbatches);
+    sketch.addProgram(plan::ProgramKind::train, microbatches);
     std::vector<std::vector<plan::ValueId>> saved(numStages), sums(numStages);
     for (uint32_t stage = 0; stage < numStages; ++stage)
       for (int i = 0; i < 2; ++i) {
@@ -68,7 +68,7 @@ private:
   }
 
   void addEvaluation() {
-    sketch.addProgram("eval", 1);
+    sketch.addProgram(plan::ProgramKind::eval, 1);
     std::vector<plan::ValueId> sent;
     for (uint32_t stage = 0; stage < numStages; ++stage) {
       sketch.addChunk(stage, plan::Phase::forward);

@@ -58,7 +58,7 @@ template <typename Visit> void forEachShape(const ScheduleDescriptor &schedule, 
 struct PipelinePlan {
   PipelinePlan(const ScheduleDescriptor &schedule, const PipelineShape &shape)
       : schedule(schedule), shape(shape), numParts(shape.numStages * shape.chunksPerStage), sketch(shape.numStages) {
-    sketch.addProgram("train", shape.numMicrobatches);
+    sketch.addProgram(plan::ProgramKind::train, shape.numMicrobatches);
     for (uint32_t part = 0; part < numParts; ++part) {
       weights.push_back(sketch.addValue(stageOf(part), ValueKind::parameter, 16));
       sums.push_back(sketch.addValue(stageOf(part), ValueKind::accumulator, 16));

@@ -30,7 +30,7 @@ struct PlanBuilder {
     plan.memory.resize(size_t(pipe));
     for (int64_t s = 0; s < pipe; ++s)
       plan.memory[size_t(s)].arenaBytes = 64 * uint64_t(s + 1);
-    plan.programs.emplace_back().name = "train";
+    plan.programs.emplace_back().kind = plan::ProgramKind::train;
     plan.programs[0].actions.resize(size_t(pipe));
   }
   ValueId value(uint32_t stage, uint64_t bytes) {
@@ -363,7 +363,7 @@ TEST(SimulatorTest, ChoosesAndRefuses) {
   ASSERT_FALSE(tooLarge);
   EXPECT_EQ(tooLarge.status().kind(), ErrorKind::usage);
   Program eval;
-  eval.name = "eval";
+  eval.kind = plan::ProgramKind::eval;
   eval.actions.resize(3);
   plan.programs.insert(plan.programs.begin(), eval);
   EXPECT_GT(simulate(plan, makeModel(3))->stepUs, 0);

@@ -642,6 +642,13 @@ bool serverWithMicrobatches(Plan &plan, size_t place) {
   return true;
 }
 
+bool twoProgramsOfOneKind(Plan &plan, size_t place) {
+  if (place + 1 >= plan.programs.size())
+    return false;
+  plan.programs[place + 1].kind = plan.programs[place].kind;
+  return true;
+}
+
 /// In the same place, but on the other side of the bus.
 bool sharedPlaceInTwoSpaces(Plan &plan, size_t place) {
   ValueId value = nthValue(plan, place, [](const Value &value) { return isPersistent(value) && value.bytes; });
@@ -701,6 +708,7 @@ const std::vector<FaultKind> &faultKinds() {
       {"kernel on a GPU that touches host memory", kernelOnHostMemory, "in host memory"},
       {"stage without a device", stageWithoutADevice, "memory: "},
       {"server that sees micro-batches", serverWithMicrobatches, "of servers"},
+      {"two programs of one kind", twoProgramsOfOneKind, "a second program"},
       {"one place in two memory spaces", sharedPlaceInTwoSpaces, "overlaps"},
   };
   return kinds;

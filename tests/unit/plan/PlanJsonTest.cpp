@@ -101,6 +101,8 @@ TEST(PlanJson, MessagesNameThePath) {
             "plan.json: schedule.train[1][0]: chunk 99 does not exist (there are 8)");
   EXPECT_EQ(messageAfter([](Json &d) { d["schedule"]["train"][1][0] = {0, 0}; }),
             "plan.json: schedule.train[1][0]: chunk 0 belongs to stage 0, not to stage 1");
+  EXPECT_EQ(messageAfter([](Json &d) { d["programs"][0]["name"] = "serve"; }),
+            "plan.json: programs[0].name: expected one of train, eval, infer, prepare, found \"serve\"");
   EXPECT_EQ(messageAfter([](Json &d) { d["mesh"]["pipe"] = 0; }),
             "plan.json: mesh.pipe: size 0, expected 1 or more and at most 16777216 ranks");
   EXPECT_EQ(messageAfter([](Json &d) { d["predicted"]["step_ms"] = 1; }), "plan.json: predicted.step_ms: unknown key");

@@ -66,7 +66,7 @@ Plan chainPlan() {
   add("fourth", {2}, {3}, {2});
   plan.chunks = {{0, 0, Phase::forward, {0, 1, 2, 3}}};
   Program program;
-  program.name = "infer";
+  program.kind = plan::ProgramKind::infer;
   program.outputs = {{"out", {3}}};
   program.actions = {{{0, 0}}};
   plan.programs = {program};

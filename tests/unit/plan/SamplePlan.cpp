@@ -27,7 +27,7 @@ public:
     for (uint32_t stage = 0; stage < options.stages; ++stage)
       buildStage(stage);
     Program &program = plan.programs[0];
-    program.name = "train";
+    program.kind = plan::ProgramKind::train;
     program.batch = batch * options.data * options.microbatches;
     program.microbatches = options.microbatches;
     program.schedule = options.oneForwardOneBackward ? "1f1b" : "gpipe";

@@ -18,7 +18,7 @@ using dg::test::toyPlan;
 static data::Dataset inputs(const plan::Plan &plan, int64_t samples) {
   data::DataSpecs specs;
   specs.sources = {{"x", fmt::format("randn:{}x3", samples)}};
-  auto dataset = data::Dataset::open(*data::argumentsOf(plan, *plan.findProgram("infer")), specs);
+  auto dataset = data::Dataset::open(*data::argumentsOf(plan, *plan.findProgram(plan::ProgramKind::infer)), specs);
   EXPECT_TRUE(dataset) << dataset.status().message();
   return std::move(*dataset);
 }

@@ -41,7 +41,7 @@ void tellAll(Reporter &reporter) {
   plan.model.name = "odd \"name\"\n";
   StartInfo start;
   start.plan = &plan;
-  start.program = "train";
+  start.program = plan::ProgramKind::train;
   start.stepsPerEpoch = 2;
   reporter.start(start);
   reporter.step({1, 1, 1, 64, 0.1f, 12.5});

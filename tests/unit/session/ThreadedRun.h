@@ -114,7 +114,7 @@ inline data::Dataset toyData(const plan::Plan &plan, int64_t samples, uint64_t s
   data::DataSpecs specs;
   specs.seed = seed;
   specs.sources = {{"x", fmt::format("randn:{}x3", samples)}, {"y", fmt::format("randn:{}", samples)}};
-  auto arguments = data::argumentsOf(plan, *plan.findProgram("train"));
+  auto arguments = data::argumentsOf(plan, *plan.findProgram(plan::ProgramKind::train));
   EXPECT_TRUE(arguments);
   auto dataset = data::Dataset::open(*arguments, specs);
   EXPECT_TRUE(dataset) << dataset.status().message();

@@ -39,9 +39,9 @@ public:
     plan.model.optimizer = "sgd:lr=0.05,momentum=0.5";
     plan.programs.clear();
     addValues();
-    addProgram("train", batch);
-    addProgram("eval", batch);
-    addProgram("infer", batch);
+    addProgram(plan::ProgramKind::train, batch);
+    addProgram(plan::ProgramKind::eval, batch);
+    addProgram(plan::ProgramKind::infer, batch);
     for (size_t i = 0; i < plan.memory.size(); ++i)
       plan.predicted.peakBytes.push_back(plan.memory[i].arenaBytes);
   }
@@ -107,16 +107,16 @@ private:
 
   void zero(plan::ChunkId chunk, plan::ValueId value) { maker.addTask(chunk, plan::TaskKind::zero, "zero", {value}); }
 
-  void addProgram(const std::string &name, int64_t batch) {
+  void addProgram(plan::ProgramKind kind, int64_t batch) {
     using plan::Phase;
     using plan::TaskKind;
     plan::Program program;
-    program.name = name;
+    program.kind = kind;
     program.batch = batch;
     program.microbatches = microbatches;
     program.schedule = "gpipe";
     program.actions.resize(last + 1);
-    bool trains = name == "train", infers = name == "infer";
+    bool trains = kind == plan::ProgramKind::train, infers = kind == plan::ProgramKind::infer;
     program.inputs = {{"x", {x}}};
     program.outputs = {{"p", {p[0]}}};
     if (!infers) {

@@ -89,8 +89,8 @@ Result<ProgramView> viewOf(const Plan &plan, const Program &program, const parti
   view.predictedPath = markCriticalPath(plan, view.predicted);
   view.stages = rowTimes(plan, view.predicted);
   view.predictedUs = meanTaskUs(plan, view.predicted);
-  if (trace && trace->programs.contains(program.name)) {
-    view.trace = &trace->programs.at(program.name);
+  if (trace && trace->programs.contains(program.kind)) {
+    view.trace = &trace->programs.at(program.kind);
     view.measured = view.trace->timeline;
     view.measuredPath = markCriticalPath(plan, view.measured);
     view.ranks = rowTimes(plan, view.measured);

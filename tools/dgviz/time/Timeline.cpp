@@ -15,7 +15,7 @@ namespace dg::viz {
 using namespace dg::plan;
 
 bool isPredictedProgram(const Plan &plan, const Program &program) {
-  const Program *train = plan.findProgram("train");
+  const Program *train = plan.findProgram(ProgramKind::train);
   return &program == (train ? train : &plan.programs.front());
 }
 

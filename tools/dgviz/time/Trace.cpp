@@ -93,10 +93,11 @@ private:
   Result<Trace> choose() {
     Trace trace{path, {}};
     for (auto &[name, events] : steps) {
-      if (!plan.findProgram(name))
+      std::optional<plan::ProgramKind> kind = enumNamed<plan::ProgramKind>(name);
+      if (!kind || !plan.findProgram(*kind))
         return Status::error(ErrorKind::badInput, "{}: is a trace of another job: the plan has no program '{}'", path,
                              name);
-      MeasuredProgram &program = trace.programs[name];
+      MeasuredProgram &program = trace.programs[*kind];
       std::vector<std::pair<double, int64_t>> byLength;
       for (auto &[step, own] : events) {
         auto [first, last] = limits(own);

@@ -17,7 +17,7 @@ struct MeasuredProgram {
 
 struct Trace {
   std::string path;
-  std::map<std::string, MeasuredProgram> programs;
+  std::map<plan::ProgramKind, MeasuredProgram> programs;
 };
 
 /// Fails with badInput if the file is no trace, is damaged, or is a trace of another plan: every event must name an op
