@@ -4,7 +4,7 @@
 namespace dg {
 
 Status Device::inspect(const plan::Value &value, uint32_t slot, const ValueAccess::Use &use) const {
-  if (isHostMemory())
+  if (isHostMemory(value))
     return use({addressOf(value, slot), value.bytes});
   std::vector<std::byte> copy(value.bytes);
   DG_RETURN_IF_ERROR(copyToHost(copy.data(), addressOf(value, slot), copy.size()));
@@ -12,7 +12,7 @@ Status Device::inspect(const plan::Value &value, uint32_t slot, const ValueAcces
 }
 
 Status Device::fill(const plan::Value &value, uint32_t slot, const ValueAccess::Write &write) {
-  if (isHostMemory()) {
+  if (isHostMemory(value)) {
     write({addressOf(value, slot), value.bytes});
     return Status::ok();
   }

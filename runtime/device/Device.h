@@ -30,17 +30,24 @@ struct DeviceOptions {
   std::chrono::milliseconds timeout{30'000}; ///< of one wait for launched work
 };
 
+/// Whether transports and neighbours on this host can read and write a value in place: any value of the host, on
+/// another device those in host or pinned memory.
+inline bool isHostMemory(const plan::Value &value, bool isHost) {
+  return isHost || value.space != plan::MemorySpace::device;
+}
+
 class Device {
 public:
   virtual ~Device() = default;
   Device(const Device &) = delete;
   Device &operator=(const Device &) = delete;
 
-  /// Whether values lie in memory that transports and neighbours on this host can read and write in place.
-  virtual bool isHostMemory() const = 0;
+  /// Whether its own memory is the host's, and run() is complete when it returns.
+  const bool isHost;
+  bool isHostMemory(const plan::Value &value) const { return dg::isHostMemory(value, isHost); }
 
-  /// Reserves the arena of a stage, `bytes` zeroed bytes. Where values are in host memory, `mapped` may be memory that
-  /// neighbours see too, zeroed and at least as large, which outlives the device; empty: the device makes its own.
+  /// Reserves the arena of a stage, `bytes` zeroed bytes. `mapped` is for the values in host memory: zeroed, as long as
+  /// they reach, seen by neighbours too; it outlives the device. Empty: there are none, or the host makes its own.
   virtual Status reserve(uint64_t bytes, std::span<std::byte> mapped) = 0;
   /// Says that nodes will copy to and from this host memory (a device may pin it). It outlives the device's last step.
   virtual Status registerStaging(std::span<std::byte>) { return Status::ok(); }
@@ -54,7 +61,8 @@ public:
   uint64_t arenaBytes() const { return size; }
   /// The device address of slot `slot % slots` of a value of this stage. For nodes; not to be dereferenced.
   std::byte *addressOf(const plan::Value &value, uint64_t slot = 0) const {
-    return base + value.offset + (value.slots > 1 ? slot % value.slots * value.stride : 0);
+    return (isHostMemory(value) ? hostBase : base) + value.offset +
+           (value.slots > 1 ? slot % value.slots * value.stride : 0);
   }
 
   /// Between steps, or after finish(). As ValueAccess has them; in place where values are in host memory, else through
@@ -69,7 +77,7 @@ public:
   /// Runs or launches run number `index` of a segment. False when a communication failed, or failure() says what.
   virtual bool run(const Segment &segment, uint32_t index) = 0;
   /// Returns when everything launched is complete. False as run().
-  bool finish() { return !isLaunched || awaitAll(); }
+  bool finish() { return isHost || awaitAll(); }
   virtual void endStep() {}
   /// Returns when nothing touches memory any more; no step follows. Call it before segments are destroyed.
   virtual void stop() = 0;
@@ -77,19 +85,16 @@ public:
   virtual Status failure() const { return Status::ok(); }
 
 protected:
-  /// `isLaunched`: run() may return before the work is complete.
-  explicit Device(bool isLaunched) : isLaunched(isLaunched) {}
+  explicit Device(bool isHost) : isHost(isHost) {}
   /// Returns when everything launched is complete. False as run().
   virtual bool awaitAll() { return true; }
   /// Copies that are complete when they return.
   virtual Status copyToHost(void *to, const std::byte *from, size_t bytes) const = 0;
   virtual Status copyFromHost(std::byte *to, const void *from, size_t bytes) = 0;
 
-  std::byte *base = nullptr; ///< of the arena: a device address
+  std::byte *base = nullptr;     ///< of the arena: a device address
+  std::byte *hostBase = nullptr; ///< of the values in host memory
   uint64_t size = 0;
-
-private:
-  const bool isLaunched; ///< known without a call, for steps of less than a microsecond
 };
 
 } // namespace dg

@@ -26,7 +26,7 @@ public:
   Status failure() const final { return failed; }
 
 protected:
-  LaunchedDevice() : Device(true) {}
+  LaunchedDevice() : Device(false) {}
   bool awaitAll() final;
   /// Set-up. The nodes, none of them the caller's, are gone afterwards.
   virtual Result<std::unique_ptr<Section>> makeSection(std::span<const Node> nodes) = 0;

@@ -39,10 +39,9 @@ public:
   const plan::Plan &plan;
   const plan::Coordinates at;
   const std::unique_ptr<Device> device;
-  InputTwins inputTwins; ///< empty where the device's memory is the host's
+  InputTwins inputTwins;
 
 private:
-  Status reserveMemory();
   Status checkValue(const plan::Value &value) const;
   Status writeInitialValues();
   template <typename RunSegment>
@@ -58,23 +57,22 @@ private:
   StepContext step;
   std::vector<PreparedProgram> programs;
   Status failed = Status::ok();   ///< of every later step too
-  std::optional<Staging> staging; ///< where transports cannot reach values
+  std::optional<Staging> staging; ///< made by prepare()
   std::unique_ptr<NumericsCheck> numerics;
 };
 
 Status Executor::Implementation::checkValue(const plan::Value &value) const {
-  uint64_t slots = value.slots;
+  const uint64_t slots = value.slots, arena = plan.memory[value.stage].arenaBytes;
   bool isAligned = value.offset % DG_BUFFER_ALIGNMENT == 0 && (slots <= 1 || value.stride % DG_BUFFER_ALIGNMENT == 0);
-  bool isInside = slots >= 1 && value.offset <= device->arenaBytes() &&
-                  value.bytes <= device->arenaBytes() - value.offset &&
-                  (slots == 1 || value.stride <= (device->arenaBytes() - value.offset - value.bytes) / (slots - 1));
+  bool isInside = slots >= 1 && value.offset <= arena && value.bytes <= arena - value.offset &&
+                  (slots == 1 || value.stride <= (arena - value.offset - value.bytes) / (slots - 1));
   if (isAligned && isInside && (slots == 1 || value.bytes <= value.stride))
     return Status::ok();
   return Status::error(
       ErrorKind::badInput,
       "value '{}' has {} slots of {} bytes at offset {} with stride {}, which do not fit the arena of {} "
       "bytes aligned to {}; compile the job again",
-      value.name, slots, value.bytes, value.offset, value.stride, device->arenaBytes(), DG_BUFFER_ALIGNMENT);
+      value.name, slots, value.bytes, value.offset, value.stride, arena, DG_BUFFER_ALIGNMENT);
 }
 
 Status Executor::Implementation::writeInitialValues() {
@@ -100,44 +98,17 @@ Status Executor::Implementation::writeInitialValues() {
   return Status::ok();
 }
 
-/// Neighbours reach values in place where those are in host memory; else they reach twins.
-Status Executor::Implementation::reserveMemory() {
-  const uint32_t stage = uint32_t(at.pipe);
-  uint64_t bytes = plan.memory[stage].arenaBytes;
-  if (!device->isHostMemory()) {
-    DG_RETURN_IF_ERROR(device->reserve(bytes, {}));
-    DG_RETURN_IF_ERROR(inputTwins.reserve(plan, stage, *device));
-    staging.emplace(plan, stage);
-    return staging->reserve(*device, transport);
-  }
-  HostMemory *shared = transport ? transport->hostMemory() : nullptr;
-  if (!shared || !shared->hasNeighbours())
-    return device->reserve(bytes, {});
-  if (bytes > shared->bytes())
-    return Status::error(ErrorKind::usage, "the arena needs {} bytes, but the memory that its host shares has {}",
-                         bytes, shared->bytes());
-  std::vector<std::pair<uint64_t, uint64_t>> seenByOthers;
-  for (const plan::Task &task : plan.tasks)
-    if (task.stage == stage && isCommunication(task.kind()))
-      for (plan::ValueId id : valuesOf(task))
-        if (id < plan.values.size()) {
-          const plan::Value &value = plan.values[id];
-          uint64_t allSlots = value.slots > 1 ? (value.slots - 1) * value.stride : 0;
-          seenByOthers.push_back({value.offset, value.offset + allSlots + value.bytes});
-        }
-  DG_RETURN_IF_ERROR(shared->shareOnly(std::move(seenByOthers)));
-  return device->reserve(bytes, {shared->data(), bytes});
-}
-
 Status Executor::Implementation::prepare() {
   if (size_t(at.pipe) >= plan.memory.size())
     return Status::error(ErrorKind::badInput,
                          "the plan has the memory of {} stages, expected {}; compile the job again", plan.memory.size(),
                          plan.numStages());
-  DG_RETURN_IF_ERROR(reserveMemory());
   for (const plan::Value &value : plan.values)
     if (value.stage == uint32_t(at.pipe))
       DG_RETURN_IF_ERROR(checkValue(value));
+  staging.emplace(plan, uint32_t(at.pipe), device->isHost);
+  DG_RETURN_IF_ERROR(staging->reserve(*device, transport));
+  DG_RETURN_IF_ERROR(inputTwins.reserve(plan, uint32_t(at.pipe), *device));
   DG_RETURN_IF_ERROR(writeInitialValues());
 
   // A check looks between two tasks: nobody else is at work then.
@@ -148,8 +119,7 @@ Status Executor::Implementation::prepare() {
   DG_RETURN_IF_ERROR(device->setUp(deviceOptions, step));
   if (options.checkNumerics)
     numerics = std::make_unique<NumericsCheck>(plan, *device);
-  ExecutorRank context{
-      plan, at, rank, *device, staging ? &*staging : nullptr, transport, communications, options.checkNumerics};
+  ExecutorRank context{plan, at, rank, *device, *staging, transport, communications, options.checkNumerics};
   size_t maxTiles = 0;
   for (size_t program = 0; program < plan.programs.size(); ++program) {
     Result<PreparedProgram> prepared = prepareProgram(context, program);
@@ -306,7 +276,8 @@ std::byte *Executor::inputBuffer(plan::ValueId value, uint32_t slot) const {
   const plan::Value *found = self->find(value);
   if (!found)
     return nullptr;
-  return self->device->isHostMemory() ? self->device->addressOf(*found, slot) : self->inputTwins.find(value, slot);
+  return self->device->isHostMemory(*found) ? self->device->addressOf(*found, slot)
+                                            : self->inputTwins.find(value, slot);
 }
 
 uint64_t Executor::arenaBytes() const { return self->device->arenaBytes(); }

@@ -51,8 +51,8 @@ private:
   uint32_t addNode(ChunkState &state, Node node, const Task &task, std::vector<void *> table = {});
   std::vector<void *> tableOf(const Node &node, const std::vector<plan::ValueId> &values) const;
   void addEdge(ChunkState &state, const Place &from, uint32_t to) const;
+  Place addTwinCopy(ChunkState &state, TaskId id, TaskId communication, bool isInput);
   Place addCopyToTwin(ChunkState &state, TaskId id);
-  Place addCopyFromTwin(ChunkState &state, TaskId id, TaskId communication);
   void resolveKernel(Node &node, const plan::Kernel &kernel);
   Status resolveBlockCopy(Node &node, const Task &task) const;
   void resolveOperations(Node &node, const Task &task, TaskId communication) const;
@@ -127,7 +127,7 @@ Status ProgramBuilder::prepareOperations(ChunkId id) {
       return made.status();
     operations[taskId] = *made;
     // A send of a twin reads nothing that tasks write.
-    if (const auto *send = task.as<plan::Send>(); send && !context.staging)
+    if (const auto *send = task.as<plan::Send>(); send && !context.staging.has(taskId))
       hazards.addSend(send->value, *made);
   }
   return Status::ok();
@@ -209,47 +209,39 @@ std::vector<void *> ProgramBuilder::tableOf(const Node &node, const std::vector<
   return table;
 }
 
+/// Copies what a staged communication reads to its twin, or what it wrote from there.
+ProgramBuilder::Place ProgramBuilder::addTwinCopy(ChunkState &state, TaskId id, TaskId communication, bool isInput) {
+  const Task &task = plan.tasks[communication];
+  const plan::ValueId value = isInput ? valuesOf(task).front() : valuesOf(task).back();
+  const uint64_t bytes = plan.values[value].bytes;
+  Node copy;
+  copy.kind = NodeKind::blockCopy;
+  copy.task = id;
+  copy.numBuffers = 2;
+  copy.period = periodOf(plan, {value}, state.runs);
+  copy.copy = {1, bytes, 0, 0, bytes};
+  std::vector<void *> table;
+  for (uint32_t run = 0; run < copy.period; ++run) {
+    void *own = context.device.addressOf(plan.values[value], run);
+    if (isInput)
+      table.insert(table.end(), {own, context.staging.inputOf(communication, run)});
+    else
+      table.insert(table.end(), {context.staging.outputOf(communication), own});
+  }
+  return {state.chunk.parts.size() - 1, addNode(state, std::move(copy), task, std::move(table))};
+}
+
 /// Before a staged communication reads: its input goes to the twin, once no send reads that any more.
 ProgramBuilder::Place ProgramBuilder::addCopyToTwin(ChunkState &state, TaskId id) {
-  const Task &task = plan.tasks[id];
-  const size_t part = state.chunk.parts.size() - 1;
   Node wait;
   wait.kind = NodeKind::awaitSends;
   wait.task = id;
   for (Operation *operation : operations.at(id))
     wait.operations.push_back({operation});
-  uint32_t waited = addNode(state, std::move(wait), task);
-  Node copy;
-  copy.kind = NodeKind::blockCopy;
-  copy.task = id;
-  copy.numBuffers = 2;
-  const plan::ValueId read = valuesOf(task).front();
-  copy.period = periodOf(plan, {read}, state.runs);
-  const Value &input = plan.values[read];
-  copy.copy = {1, input.bytes, 0, 0, input.bytes};
-  std::vector<void *> table;
-  for (uint32_t run = 0; run < copy.period; ++run)
-    table.insert(table.end(), {context.device.addressOf(input, run), context.staging->inputOf(id, run)});
-  uint32_t copied = addNode(state, std::move(copy), task, std::move(table));
-  addEdge(state, {part, waited}, copied);
-  return {part, copied};
-}
-
-/// After a staged communication has ended: what it wrote goes from the twin to the output.
-ProgramBuilder::Place ProgramBuilder::addCopyFromTwin(ChunkState &state, TaskId id, TaskId communication) {
-  const Task &task = plan.tasks[communication];
-  Node copy;
-  copy.kind = NodeKind::blockCopy;
-  copy.task = id;
-  copy.numBuffers = 2;
-  const plan::ValueId written = valuesOf(task).back();
-  copy.period = periodOf(plan, {written}, state.runs);
-  const Value &output = plan.values[written];
-  copy.copy = {1, output.bytes, 0, 0, output.bytes};
-  std::vector<void *> table;
-  for (uint32_t run = 0; run < copy.period; ++run)
-    table.insert(table.end(), {context.staging->outputOf(communication), context.device.addressOf(output, run)});
-  return {state.chunk.parts.size() - 1, addNode(state, std::move(copy), task, std::move(table))};
+  uint32_t waited = addNode(state, std::move(wait), plan.tasks[id]);
+  Place copy = addTwinCopy(state, id, id, true);
+  addEdge(state, {copy.part, waited}, copy.node);
+  return copy;
 }
 
 Status ProgramBuilder::closeSegment(ChunkState &state) {
@@ -299,7 +291,8 @@ Status ProgramBuilder::addTask(ChunkState &state, TaskId id) {
   node.numBuffers = uint32_t(values.size());
   node.period = periodOf(plan, values, state.runs);
   const auto *finish = task.as<plan::Finish>();
-  bool isStart = isCommunication(task.kind()) && operations.contains(id);
+  const bool isStart = isCommunication(task.kind()) && operations.contains(id);
+  const bool isStaged = isStart && context.staging.has(id);
   std::vector<void *> table = tableOf(node, values);
   if (const auto *kernel = task.as<plan::Kernel>()) {
     resolveKernel(node, *kernel);
@@ -314,12 +307,12 @@ Status ProgramBuilder::addTask(ChunkState &state, TaskId id) {
     }
   } else if (isStart) {
     resolveOperations(node, task, id);
-    if (context.staging) {
+    if (isStaged) {
       node.numBuffers = 2;
       node.period = task.as<plan::Send>() ? uint32_t(node.operations.size()) : 1;
       table.clear();
       for (uint32_t run = 0; run < node.period; ++run)
-        table.insert(table.end(), {context.staging->inputOf(id, run), context.staging->outputOf(id)});
+        table.insert(table.end(), {context.staging.inputOf(id, run), context.staging.outputOf(id)});
     }
   } else {
     DG_RETURN_IF_ERROR(resolveBlockCopy(node, task));
@@ -340,21 +333,22 @@ Status ProgramBuilder::addTask(ChunkState &state, TaskId id) {
   }
 
   // What dependencies are to be complete before: the node, or the copy of what it reads.
-  bool isStaged = isStart && context.staging && !task.as<plan::Receive>();
-  Place twin = isStaged ? addCopyToTwin(state, id) : Place{};
+  const bool isCopied = isStaged && !task.as<plan::Receive>();
+  Place twin = isCopied ? addCopyToTwin(state, id) : Place{};
   uint32_t index = addNode(state, std::move(node), task, std::move(table));
   Place place{state.chunk.parts.size() - 1, index};
-  if (isStaged)
+  if (isCopied)
     addEdge(state, twin, index);
   if (!sends.empty())
     addEdge(state, wait, index);
   for (TaskId dependency : task.deps)
-    addEdge(state, state.places[dependency], isStaged ? twin.node : index);
+    addEdge(state, state.places[dependency], isCopied ? twin.node : index);
   state.places[id] = place;
   if (finish) {
     addEdge(state, state.places[finish->task], index);
-    if (context.staging && operations.contains(finish->task) && !plan.tasks[finish->task].as<plan::Send>()) {
-      state.places[id] = addCopyFromTwin(state, id, finish->task);
+    if (context.staging.has(finish->task) && operations.contains(finish->task) &&
+        !plan.tasks[finish->task].as<plan::Send>()) {
+      state.places[id] = addTwinCopy(state, id, finish->task, false);
       addEdge(state, place, state.places[id].node);
     }
   }

@@ -16,8 +16,8 @@ struct ExecutorRank {
   plan::Coordinates at;
   int64_t rank;
   Device &device;
-  const Staging *staging; ///< null: transports reach the values themselves
-  Transport *transport;   ///< may be null
+  const Staging &staging;
+  Transport *transport; ///< may be null
   Communications &communications;
   bool isolatesTasks; ///< each task is a segment of its own, so that something can be done between two
 };

@@ -34,20 +34,34 @@ Status HostBuffer::map(uint64_t bytes) {
   return Status::ok();
 }
 
-Staging::Staging(const plan::Plan &plan, uint32_t stage) {
-  std::vector<uint64_t> ends(plan.programs.size(), 0);
+/// Behind the last slot.
+static uint64_t endOf(const Value &value) {
+  return value.offset + (value.slots > 1 ? (value.slots - 1) * value.stride : 0) + value.bytes;
+}
+
+Staging::Staging(const plan::Plan &plan, uint32_t stage, bool isHost) : arenaBytes(plan.memory[stage].arenaBytes) {
+  for (const Value &value : plan.values)
+    if (value.stage == stage && isHostMemory(value, isHost))
+      valueBytes = isHost ? arenaBytes : std::max(valueBytes, aligned(endOf(value)));
+  size = valueBytes;
+  std::vector<uint64_t> ends(plan.programs.size(), valueBytes);
   for (const plan::Chunk &chunk : plan.chunks) {
     if (chunk.stage != stage || chunk.program >= ends.size())
       continue;
     uint64_t &end = ends[chunk.program];
     for (TaskId id : chunk.tasks) {
-      const plan::Task &task = plan.tasks[id];
-      if (!isCommunication(task.kind()))
+      if (id >= plan.tasks.size() || !isCommunication(plan.tasks[id].kind()))
         continue;
-      const std::vector<ValueId> values = valuesOf(task);
+      const std::vector<ValueId> values = valuesOf(plan.tasks[id]);
+      if (std::any_of(values.begin(), values.end(), [&](ValueId value) { return value >= plan.values.size(); }))
+        continue; // ProgramBuilder says so
       const Value &input = plan.values[values.front()], &output = plan.values[values.back()];
+      if (isHostMemory(input, isHost) && isHostMemory(output, isHost)) {
+        seenByOthers.insert(seenByOthers.end(), {{input.offset, endOf(input)}, {output.offset, endOf(output)}});
+        continue;
+      }
       Twins twins;
-      twins.slots = task.as<plan::Send>() ? std::max(input.slots, 1u) : 1;
+      twins.slots = plan.tasks[id].as<plan::Send>() ? std::max(input.slots, 1u) : 1;
       twins.stride = aligned(input.bytes);
       twins.input = twins.output = end;
       end += twins.stride * twins.slots;
@@ -60,23 +74,23 @@ Staging::Staging(const plan::Plan &plan, uint32_t stage) {
   }
   for (uint64_t end : ends)
     size = std::max(size, end);
+  seenByOthers.push_back({valueBytes, size});
 }
 
 Status Staging::reserve(Device &device, Transport *transport) {
-  if (size == 0)
-    return Status::ok();
   HostMemory *shared = transport ? transport->hostMemory() : nullptr;
   if (shared && shared->hasNeighbours()) {
     if (size > shared->bytes())
-      return Status::error(ErrorKind::usage, "staging needs {} bytes, but the memory that its host shares has {}", size,
+      return Status::error(ErrorKind::usage, "a rank needs {} bytes, but the memory that its host shares has {}", size,
                            shared->bytes());
-    DG_RETURN_IF_ERROR(shared->shareOnly({{0, size}}));
+    DG_RETURN_IF_ERROR(shared->shareOnly(seenByOthers));
     start = shared->data();
-  } else {
+  } else if (!device.isHost && size > 0) {
     DG_RETURN_IF_ERROR(own.map(size));
     start = own.bytes().data();
   }
-  return device.registerStaging({start, size});
+  DG_RETURN_IF_ERROR(device.reserve(arenaBytes, {start, start ? valueBytes : 0}));
+  return start ? device.registerStaging({start, size}) : Status::ok();
 }
 
 std::byte *Staging::inputOf(TaskId task, uint32_t run) const {
@@ -101,6 +115,8 @@ Status InputTwins::reserve(const plan::Plan &plan, uint32_t stage, Device &devic
   for (const plan::Program &program : plan.programs)
     for (ValueId id : inputsOf(plan, program, stage)) {
       const Value &value = plan.values[id];
+      if (device.isHostMemory(value))
+        continue;
       auto [twin, isNew] = twins.try_emplace(id, Twin{end, aligned(value.bytes), std::max(value.slots, 1u)});
       if (isNew)
         end += twin->second.stride * twin->second.slots;
@@ -142,10 +158,6 @@ Result<Segment> InputTwins::feedOf(const plan::Plan &plan, const plan::Program &
     feed.nodes[node].buffers = feed.bufferTables.data() + 2 * node;
   DG_RETURN_IF_ERROR(device.prepare(feed));
   return feed;
-}
-
-uint64_t sharedBytesNeeded(const plan::Plan &plan, uint32_t stage, bool isHostMemory) {
-  return isHostMemory ? plan.memory[stage].arenaBytes : Staging(plan, stage).bytes();
 }
 
 } // namespace dg

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Twins: host memory that stands in for values that transports cannot reach. A staged communication is
+// The host memory of a rank: its values in host memory, and twins that stand in for those that transports cannot reach.
+// A staged communication is
 //
 //   copy value → twin (device) ── start (twin) ── … ── finish ── copy twin → value (device)
 //
@@ -31,13 +32,16 @@ private:
 /// Immutable once made.
 class Staging {
 public:
-  /// Lays out the twins of a stage.
-  Staging(const plan::Plan &plan, uint32_t stage);
+  /// Lays out the host memory of a stage: values, then twins. `isHost` as the device says it.
+  Staging(const plan::Plan &plan, uint32_t stage, bool isHost);
+  /// That the ranks of a host should share for this one.
   uint64_t bytes() const { return size; }
-  /// Takes memory: that which the ranks of a host share if the transport has some, so that neighbours reach the twins,
-  /// else its own. Tells the device.
+  /// Has the device reserve its arena. Takes host memory: that which the ranks of a host share if the transport has
+  /// some, so that neighbours reach it, else its own, or the device's where that is the host.
   Status reserve(Device &device, Transport *transport);
 
+  /// Whether a communication works on twins.
+  bool has(plan::TaskId task) const { return twinsOf.contains(task); }
   /// The twin of what a communication reads, in run `run`, and of what it writes.
   std::byte *inputOf(plan::TaskId task, uint32_t run) const;
   std::byte *outputOf(plan::TaskId task) const;
@@ -48,17 +52,18 @@ private:
     uint32_t slots = 1;
   };
   std::map<plan::TaskId, Twins> twinsOf;
-  uint64_t size = 0;
+  std::vector<std::pair<uint64_t, uint64_t>> seenByOthers; ///< (begin, end) of what communications reach
+  uint64_t arenaBytes, valueBytes = 0, size = 0;
   HostBuffer own;
   std::byte *start = nullptr;
 };
 
-/// Where the inputs of a stage are written before a step, if the device's memory is not the host's: a segment copies
-/// them to the values when the step begins.
+/// Where inputs of a stage that are not in host memory are written before a step: a segment copies them to the values
+/// when the step begins.
 class InputTwins {
 public:
   Status reserve(const plan::Plan &plan, uint32_t stage, Device &device);
-  /// Null if the value is no input of the stage.
+  /// Null if the value is no such input.
   std::byte *find(plan::ValueId value, uint32_t slot) const;
   /// The copies of one program, prepared.
   Result<Segment> feedOf(const plan::Plan &plan, const plan::Program &program, Device &device) const;
@@ -71,9 +76,5 @@ private:
   std::map<plan::ValueId, Twin> twins;
   HostBuffer memory;
 };
-
-/// Bytes that the ranks of a host should share for a rank of `stage`: its arena where the device has host memory, else
-/// its twins.
-uint64_t sharedBytesNeeded(const plan::Plan &plan, uint32_t stage, bool isHostMemory);
 
 } // namespace dg

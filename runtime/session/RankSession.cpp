@@ -103,12 +103,10 @@ Status RankSession::connect() {
   options.spansHosts = place.spansHosts;
   options.hostId = place.hostId;
   options.networkDevice = place.networkDevice;
-  options.maxRequests = std::max(
-      options.maxRequests, requestsNeeded(plan, uint32_t(plan.mesh.coordinatesOf(context.rank()).pipe)) + lossRequests);
+  const uint32_t stage = uint32_t(plan.mesh.coordinatesOf(context.rank()).pipe);
+  options.maxRequests = std::max(options.maxRequests, requestsNeeded(plan, stage) + lossRequests);
   // Ranks of a host reduce in each other's memory.
-  options.sharedBytes = std::max<size_t>(
-      sharedBytesNeeded(plan, uint32_t(plan.mesh.coordinatesOf(context.rank()).pipe), assignment.device.isHostMemory),
-      1);
+  options.sharedBytes = std::max<size_t>(Staging(plan, stage, assignment.device.isHost).bytes(), 1);
   auto exchange = [this](const std::string &mine) { return context.allGather(mine, deadlineIn(assignment.timeout)); };
   auto made = makeUcxTransport(context.rank(), context.numRanks(), exchange, options);
   if (!made) {

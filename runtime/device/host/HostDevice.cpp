@@ -16,9 +16,8 @@ namespace {
 
 class HostDevice final : public Device {
 public:
-  explicit HostDevice(const KernelLibrary &library) : Device(false), library(library) {}
+  explicit HostDevice(const KernelLibrary &library) : Device(true), library(library) {}
 
-  bool isHostMemory() const override { return true; }
   Status reserve(uint64_t bytes, std::span<std::byte> mapped) override;
   Status setUp(const DeviceOptions &given, StepContext &context) override;
   bool findKernel(const std::string &symbol, Node &node) override;
@@ -63,7 +62,7 @@ Status HostDevice::reserve(uint64_t bytes, std::span<std::byte> mapped) {
       return made.status();
     arena = std::move(*made);
   }
-  base = mapped.empty() ? arena.data() : mapped.data();
+  base = hostBase = mapped.empty() ? arena.data() : mapped.data();
   size = mapped.empty() ? arena.bytes() : bytes;
   return Status::ok();
 }

@@ -13,7 +13,7 @@ std::unique_ptr<Device> makeHostDevice(const KernelLibrary &library);
 
 /// How a rank makes its device once it was forked, and what must be known of it before.
 struct DeviceMaker {
-  bool isHostMemory; ///< as the device will say
+  bool isHost; ///< as the device will say
   std::unique_ptr<Device> (*make)(const KernelLibrary &library);
 };
 inline constexpr DeviceMaker hostDeviceMaker = {true, makeHostDevice};

@@ -51,10 +51,8 @@ public:
     }
   }
 
-  bool isHostMemory() const override { return false; }
-
   Status reserve(uint64_t bytes, std::span<std::byte> mapped) override {
-    require(mapped.empty(), "its memory is not the host's, but it was given some");
+    hostBase = mapped.data(); // staging memory too
     size = std::max<uint64_t>(bytes, 1);
     // A shared mapping of old size 0 is mapped a second time. No file has these bytes: limits on files do not count.
     void *shut = mmap(nullptr, size, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -70,7 +70,10 @@ TEST_F(ShyDeviceTest, workIsThereAfterTheWait) {
 }
 
 TEST_F(ShyDeviceTest, nobodyDereferencesItsAddresses) {
-  EXPECT_FALSE(device->isHostMemory());
+  EXPECT_FALSE(device->isHostMemory(value));
+  plan::Value pinned = value;
+  pinned.space = plan::MemorySpace::pinned;
+  EXPECT_TRUE(device->isHostMemory(pinned));
   // By the signal, or by a sanitizer that reports it.
   EXPECT_DEATH((void)*reinterpret_cast<volatile float *>(device->addressOf(value)), "");
 }

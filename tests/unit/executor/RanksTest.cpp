@@ -2,6 +2,7 @@
 // Proves that executors of several ranks, each in its own thread over the in-process transport, compute what one rank
 // would: collectives, pipelines whose buffers are fewer than the micro-batches, and the words of a missed deadline.
 #include "runtime/executor/RequestBound.h"
+#include "runtime/executor/Staging.h"
 #include "tests/unit/executor/Floats.h"
 #include "tests/unit/executor/TestDevice.h"
 #include "tests/unit/executor/TestPlan.h"
@@ -42,10 +43,13 @@ test::TableLibrary testLibrary() {
 }
 
 /// Runs `body(executor, rank)` for every rank of the plan, each in its own thread: once with messages between them,
-/// once with arenas that all see.
-void runRanks(const plan::Plan &plan, uint32_t threads, const std::function<void(Executor &, int64_t)> &body) {
+/// once with arenas that all see; each with all values in device memory, every second one in pinned memory, and all.
+void runRanks(plan::Plan plan, uint32_t threads, const std::function<void(Executor &, int64_t)> &body) {
   test::TableLibrary library = testLibrary();
-  for (size_t sharedBytes : {size_t(0), size_t(1) << 20}) {
+  for (size_t round = 0; round < 6; ++round) {
+    const size_t sharedBytes = round % 2 ? size_t(1) << 20 : 0, numPinned = round / 2;
+    for (size_t i = 0; i < plan.values.size(); ++i)
+      plan.values[i].space = i % 2 < numPinned ? plan::MemorySpace::pinned : plan::MemorySpace::device;
     auto transports = makeInProcessTransports(plan.mesh.numRanks(), 1024, sharedBytes);
     std::vector<std::thread> ranks;
     for (int64_t rank = 0; rank < plan.mesh.numRanks(); ++rank)
@@ -288,6 +292,25 @@ TEST_P(RanksTest, lostPeerIsNamed) {
   EXPECT_EQ(status.message(), "rank 0 lost rank 1 in 'fc1/send' (dg.test, test.mlir:1:1), step 3, micro-batch 0: "
                               "connection reset");
   EXPECT_TRUE(transport.isCancelled);
+}
+
+TEST(Staging, isForValuesThatOthersDoNotReach) {
+  PlanMaker maker(1, 2);
+  ValueId large = maker.addValue("large", {1000}), small = maker.addValue("small", {4});
+  maker.plan.values[small].space = plan::MemorySpace::pinned;
+  ChunkId chunk = maker.addChunk();
+  TaskId first = maker.addTask(chunk, TaskKind::allReduce, "first", {large}),
+         second = maker.addTask(chunk, TaskKind::allReduce, "second", {small}),
+         both = maker.addTask(chunk, TaskKind::allGather, "both", {small, large});
+  const Staging onHost(maker.plan, 0, true), elsewhere(maker.plan, 0, false);
+  for (TaskId task : {first, second, both})
+    EXPECT_FALSE(onHost.has(task));
+  EXPECT_EQ(onHost.bytes(), maker.plan.memory[0].arenaBytes);
+  EXPECT_TRUE(elsewhere.has(first));
+  EXPECT_FALSE(elsewhere.has(second));
+  EXPECT_TRUE(elsewhere.has(both));
+  // The arena up to the end of `small`, then twins of large, small and large.
+  EXPECT_EQ(elsewhere.bytes(), 4096u + 4032 + 64 + 4032);
 }
 
 TEST(RequestBound, isEnoughForAllThatIsOpenAtOnce) {
