@@ -6,9 +6,9 @@
 //   Plan ── mesh (pipe × data × tensor, row-major: rank = (pipe·D + data)·T + tensor)
 //        ── values: every buffer of every stage, with its place in the stage's arena
 //        ── tasks ("ops" in JSON): what each op of a rank does, as a variant; TaskTraits.h says what each kind touches
-//        ── programs: train / eval / infer; each has chunks (begin, forward, backward, update of a stage) and, per
-//        stage,
-//           the order in which (chunk, micro-batch) actions run
+//        ── programs: train, eval, infer, prepare; each has chunks (begin, forward, backward, update of a stage)
+//           and, per stage, the order in which (chunk, micro-batch) actions run
+//        ── memory: the device of each stage and the size of its arena
 #pragma once
 
 #include "runtime/plan/Bracketing.h"

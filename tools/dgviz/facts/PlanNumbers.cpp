@@ -17,7 +17,7 @@ std::vector<std::vector<KindMemory>> memoryByKind(const Plan &plan) {
   std::set<std::tuple<uint32_t, ValueKind, uint64_t, uint64_t>> seen;
   for (const Value &value : plan.values) {
     KindMemory &memory = byStage[value.stage][value.kind];
-    memory.kind = kindName(value.kind);
+    memory.kind = nameOf(value.kind);
     ++memory.values;
     if (seen.insert({value.stage, value.kind, value.offset, value.bytes}).second)
       memory.bytes += value.slots > 1 ? value.stride * (value.slots - 1) + value.bytes : value.bytes;
@@ -51,12 +51,6 @@ std::vector<Traffic> trafficOf(const Plan &plan, const Program &program) {
   for (const auto &[key, traffic] : totals)
     result.push_back(traffic);
   return result;
-}
-
-const char *kindName(ValueKind kind) {
-  static constexpr const char *names[] = {"parameter",  "state",    "input",       "constant",
-                                          "activation", "gradient", "accumulator", "scratch"};
-  return names[size_t(kind)];
 }
 
 std::string bytesText(double bytes) {

@@ -29,7 +29,6 @@ struct Traffic {
 /// In the order of stage, op and axis. A receive is counted by its send.
 std::vector<Traffic> trafficOf(const plan::Plan &plan, const plan::Program &program);
 
-const char *kindName(plan::ValueKind kind);
 /// "1.50 MiB", "12.3 ms", "1.2 GFLOP".
 std::string bytesText(double bytes);
 std::string timeText(double microseconds);
