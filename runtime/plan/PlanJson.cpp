@@ -403,7 +403,7 @@ Status checkVersion(const Json &document) {
   const Json &version = document["version"];
   if (version != planVersion)
     return Status::error(ErrorKind::badInput,
-                         "plan version {}, this dgrun reads version {}: compile the job again with this dgc",
+                         "plan version {}, expected {}: compile the job again with the dgc of this version",
                          version.dump(), planVersion);
   return Status::ok();
 }

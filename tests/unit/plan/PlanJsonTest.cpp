@@ -108,7 +108,7 @@ TEST(PlanJson, MessagesNameThePath) {
   EXPECT_EQ(messageAfter([](Json &d) { d["predicted"]["step_ms"] = 1; }), "plan.json: predicted.step_ms: unknown key");
   EXPECT_EQ(messageAfter([](Json &d) { d["search"].erase("gap"); }), "plan.json: search.gap: the key is missing");
   EXPECT_EQ(messageAfter([](Json &d) { d["version"] = 1; }),
-            "plan version 1, this dgrun reads version 2: compile the job again with this dgc");
+            "plan version 1, expected 2: compile the job again with the dgc of this version");
   EXPECT_EQ(messageAfter([](Json &d) { d["ops"][0]["value"] = 9999; }),
             "plan.json: ops[0].value: value 9999 does not exist (there are 30)");
   EXPECT_EQ(messageAfter([](Json &d) { d["ops"][0]["axis"] = "data"; }), "plan.json: ops[0].axis: unknown key");
