@@ -86,7 +86,7 @@ TEST(BlockedInference, GivesWhatTheModelGives) {
   for (auto [data, tensor, pipe, microbatches] : std::initializer_list<std::tuple<int, int, int, int>>{
            {1, 1, 1, 1}, {2, 1, 1, 1}, {1, 2, 1, 1}, {1, 1, 2, 2}, {2, 1, 2, 3}}) {
     dg::passes::PipelineOptions options;
-    options.mesh.axes = {{"pipe", pipe}, {"data", data}, {"tensor", tensor}};
+    options.mesh.sizes = {pipe, data, tensor};
     SCOPED_TRACE(fmt::format("data={},tensor={},pipe={}", data, tensor, pipe));
     options.batch = numSamples / microbatches;
     options.microbatches = microbatches;

@@ -191,7 +191,7 @@ TEST(SplitEquivalence, Inference) {
       for (int64_t pipe : {1, 2})
         for (int64_t microbatches : {1, 2}) {
           dg::passes::PipelineOptions options;
-          options.mesh.axes = {{"pipe", pipe}, {"data", data}, {"tensor", tensor}};
+          options.mesh.sizes = {pipe, data, tensor};
           SCOPED_TRACE(
               fmt::format("data={},tensor={},pipe={} with {} micro-batches", data, tensor, pipe, microbatches));
           options.batch = (numSamples + data * microbatches - 1) / (data * microbatches) * data;
