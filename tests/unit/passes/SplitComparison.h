@@ -32,9 +32,9 @@ struct Split {
   std::string precision = "f32";
   bool reducesWide = false; ///< see PipelineOptions
   double lossScale = 0;
-  bool rounds = false;    ///< every value is rounded to its type, else none is
+  bool rounds = false;       ///< every value is rounded to its type, else none is
   bool isRecomputed = false; ///< the search lets every stage compute its forward pass again
-  int64_t savedBytes = 0; ///< of each part of the model, by computing values again
+  int64_t savedBytes = 0;    ///< of each part of the model, by computing values again
 };
 
 /// What a run leaves.
