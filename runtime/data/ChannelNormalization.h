@@ -16,6 +16,7 @@ public:
   /// Fails (usage, without the flag) unless samples of that shape have as many channels, in f32 or f64.
   static Result<ChannelNormalization> make(std::vector<Normalization> channels, const std::vector<int64_t> &sampleShape,
                                            plan::DType dtype);
+  bool isEmpty() const { return channels.empty(); }
   /// In place, on one sample.
   void apply(std::byte *sample) const;
   /// "channels 0.5,0.5/0.25,0.25", or nothing.

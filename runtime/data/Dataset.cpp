@@ -67,13 +67,14 @@ static bool fits(const std::vector<int64_t> &found, const Argument &argument) {
 bool Column::copySample(int64_t index, std::byte *to) const {
   if (rows)
     index = (*rows)[size_t(index)];
-  auto after = std::upper_bound(shards.begin(), shards.end(), index,
-                                [](int64_t at, const Shard &shard) { return at < shard.firstSample; });
-  const Shard &shard = *(after - 1);
+  auto isBefore = [](int64_t at, const Shard &shard) { return at < shard.firstSample; };
+  const Shard &shard =
+      shards.size() == 1 ? shards[0] : *(std::upper_bound(shards.begin(), shards.end(), index, isBefore) - 1);
   const std::byte *from = shard.tensor.data + (index - shard.firstSample) * sampleBytes;
   const bool fits =
       shard.layout.channels > 0 ? conversion.run(from, to, shard.layout) : conversion.run(from, to, elements);
-  channels.apply(to);
+  if (!channels.isEmpty())
+    channels.apply(to);
   return fits;
 }
 
