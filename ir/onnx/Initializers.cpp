@@ -87,10 +87,12 @@ TensorData transposed(const TensorData &tensor, std::string &bytes) {
 
 static bool isMatrix(const onnx::TensorProto &tensor) { return tensor.dims_size() == 2; }
 
+/// At most maxMerged + 1, which stands for more: a file may name any number of dimensions of any size.
 static int64_t numElements(const onnx::TensorProto &tensor) {
+  constexpr int64_t most = maxMerged + 1;
   int64_t count = 1;
   for (int64_t size : tensor.dims())
-    count *= std::clamp<int64_t>(size, 0, maxMerged + 1);
+    count = std::min(count * std::clamp<int64_t>(size, 0, most), most);
   return count;
 }
 
