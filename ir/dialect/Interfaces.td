@@ -90,13 +90,6 @@ def DG_PrecisionOp : OpInterface<"PrecisionOp"> {
   let methods = [StaticInterfaceMethod<"", "::dg::ir::PrecisionClass", "getPrecisionClass", (ins)>];
 }
 
-def DG_WeightOp : OpInterface<"WeightOp"> {
-  let cppNamespace = "::dg::ir";
-  let description = [{Which factor of a product is its weight, if one is. Every op of precision class `product` says it.}];
-  let methods = [StaticInterfaceMethod<[{The number of the operand; nothing where all factors are activations.}],
-    "std::optional<unsigned>", "getWeightOperand", (ins)>];
-}
-
 def DG_IndexOp : OpInterface<"IndexOp"> {
   let cppNamespace = "::dg::ir";
   let description = [{An op that reads or writes at places given by integers.}];

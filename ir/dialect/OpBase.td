@@ -26,10 +26,6 @@ def Undecided : DG_Fact<"HasPrecision", "::dg::ir::PrecisionClass::undecided">;
 /// Of what is not computed from operands.
 def NoPrecision : TraitList<[]>;
 
-/// Which operand of a product is its weight.
-class Weight<int operand> : TraitList<[DG_WeightOp, DG_Fact<"HasWeight", "" # operand>]>;
-def NoWeight : TraitList<[DG_WeightOp, DG_Fact<"HasWeight", "-1">]>;
-
 /// The result is the memory of the operand under another shape.
 def View : NativeOpTrait<"View"> { let cppNamespace = "::dg::ir"; }
 /// The elements of the operand in another order or shape and nothing else: what is a summand before is one afterwards.

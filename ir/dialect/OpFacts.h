@@ -17,18 +17,7 @@ template <PrecisionClass kind> struct HasPrecision {
     static PrecisionClass getPrecisionClass() { return kind; }
     static mlir::LogicalResult verifyTrait(mlir::Operation *) {
       static_assert(kind != PrecisionClass::undecided, "the op's definition lacks `let precision = …`, see OpBase.td");
-      static_assert(kind != PrecisionClass::product || Op::template hasTrait<WeightOp::Trait>(),
-                    "a product says Weight<operand> or NoWeight in its traits");
       return mlir::success();
-    }
-  };
-};
-
-/// -1: none of the operands.
-template <int operand> struct HasWeight {
-  template <typename Op> struct Impl : mlir::OpTrait::TraitBase<Op, HasWeight<operand>::template Impl> {
-    static std::optional<unsigned> getWeightOperand() {
-      return operand < 0 ? std::nullopt : std::optional(unsigned(operand));
     }
   };
 };

@@ -7,7 +7,7 @@ include "ir/dialect/OpBase.td"
 
 def DG_AttentionOp : DG_Op<"attention", (ins DG_Tensor:$query, DG_Tensor:$key, DG_Tensor:$value, Optional<DG_Tensor>:$mask, I64Attr:$heads,
     OptionalAttr<I64Attr>:$kv_heads, UnitAttr:$causal, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$scale),
-    (outs DG_Tensor:$result), [DeclareOpInterfaceMethods<DG_CompositeOp, ["decomposeWithScores"]>, NoWeight, DeclareOpInterfaceMethods<DG_HeadsOp>]> {
+    (outs DG_Tensor:$result), [DeclareOpInterfaceMethods<DG_CompositeOp, ["decomposeWithScores"]>, DeclareOpInterfaceMethods<DG_HeadsOp>]> {
   let summary = "Multi-head scaled dot-product attention";
   let precision = Product;
   let description = [{

@@ -6,7 +6,7 @@
 include "ir/dialect/OpBase.td"
 
 def DG_MatmulOp : DG_Op<"matmul", (ins DG_Tensor:$lhs, DG_Tensor:$rhs, UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs, OptionalAttr<TypeAttr>:$to),
-    (outs DG_Tensor:$result), [Gradient, Sharded, Cost, Composite, Weight<1>]> {
+    (outs DG_Tensor:$result), [Gradient, Sharded, Cost, Composite]> {
   let summary = "Product of matrices, or of batches of them";
   let precision = Product;
   let builders = [OpBuilder<(ins "mlir::Value":$lhs, "mlir::Value":$rhs, "bool":$transpose_lhs, "bool":$transpose_rhs,
@@ -28,7 +28,7 @@ def DG_MatmulOp : DG_Op<"matmul", (ins DG_Tensor:$lhs, DG_Tensor:$rhs, UnitAttr:
   }];
 }
 def DG_LinearOp : DG_Op<"linear", (ins DG_Tensor:$input, DG_Tensor:$weight, Optional<DG_Tensor>:$bias), (outs DG_Tensor:$result),
-    [Composite, Weight<1>]> {
+    [Composite]> {
   let summary = "x · wᵀ + b over the last dimension";
   let precision = Product;
   let description = [{The weight is [out, in], as PyTorch stores it. Example: `%h = dg.linear %x, %w, %b`.}];

@@ -8,7 +8,7 @@ include "ir/dialect/OpBase.td"
 class DG_Conv<string mnemonic, dag inputs, list<Trait> traits = []>
     : DG_Op<mnemonic, !con(inputs, (ins DefaultValuedAttr<DenseI64ArrayAttr, "{1, 1}">:$strides, DefaultValuedAttr<DenseI64ArrayAttr, "{0, 0}">:$padding)),
             (outs DG_Tensor:$result), !listconcat(traits, [Sharded, Cost])>;
-def DG_Conv2dOp : DG_Conv<"conv2d", (ins DG_Tensor:$input, DG_Tensor:$weight, Optional<DG_Tensor>:$bias), [Gradient, Composite, Weight<1>]> {
+def DG_Conv2dOp : DG_Conv<"conv2d", (ins DG_Tensor:$input, DG_Tensor:$weight, Optional<DG_Tensor>:$bias), [Gradient, Composite]> {
   let summary = "Two-dimensional convolution (correlation, as every framework has it)";
   let precision = Product;
   let description = [{
@@ -33,7 +33,7 @@ class DG_ConvNd<string mnemonic, dag inputs, list<Trait> traits = []>
     : DG_Op<mnemonic, !con(inputs, (ins DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$strides, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$padding,
               DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$dilation, DefaultValuedAttr<I64Attr, "1">:$groups)),
             (outs DG_Tensor:$result), !listconcat(traits, [Gradient, Composite])>;
-def DG_ConvOp : DG_ConvNd<"conv", (ins DG_Tensor:$input, DG_Tensor:$weight, Optional<DG_Tensor>:$bias), [ShardedWithShapes, Cost, Weight<1>]> {
+def DG_ConvOp : DG_ConvNd<"conv", (ins DG_Tensor:$input, DG_Tensor:$weight, Optional<DG_Tensor>:$bias), [ShardedWithShapes, Cost]> {
   let summary = "Convolution over one to three dimensions";
   let precision = Product;
   let description = [{
@@ -54,7 +54,7 @@ def DG_ConvWeightGradOp : DG_ConvNd<"conv_weight_grad", (ins DG_Tensor:$grad, DG
 def DG_ConvTransposeOp : DG_Op<"conv_transpose", (ins DG_Tensor:$input, DG_Tensor:$weight, Optional<DG_Tensor>:$bias,
       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$strides, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$padding,
       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$dilation, DefaultValuedAttr<I64Attr, "1">:$groups,
-      DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$output_padding), (outs DG_Tensor:$result), [Composite, Weight<1>]> {
+      DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$output_padding), (outs DG_Tensor:$result), [Composite]> {
   let summary = "The transpose of a convolution: what conv does to a gradient on its way back";
   let precision = Product;
   let description = [{

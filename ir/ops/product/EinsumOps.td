@@ -5,7 +5,7 @@
 
 include "ir/dialect/OpBase.td"
 
-def DG_EinsumOp : DG_Op<"einsum", (ins Variadic<DG_Tensor>:$inputs, StrAttr:$equation), (outs DG_Tensor:$result), [Composite, NoWeight]> {
+def DG_EinsumOp : DG_Op<"einsum", (ins Variadic<DG_Tensor>:$inputs, StrAttr:$equation), (outs DG_Tensor:$result), [Composite]> {
   let summary = "Products of elements with equal letters, summed over the letters that the result does not have";
   let precision = Product;
   let description = [{

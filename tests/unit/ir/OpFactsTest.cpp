@@ -70,10 +70,11 @@ bool hasParts(OpInstance &instance) {
 /// Whether an element of a result depends on all of a dimension that the rule does not follow.
 bool isMixing(OpInstance &instance, ArrayRef<HostTensor> whole) {
   ShardingRule rule = cast<ShardingRuleOp>(instance.op()).getShardingRule();
-  auto product = dyn_cast<WeightOp>(instance.op());
+  auto precision = dyn_cast<PrecisionOp>(instance.op());
+  const bool isProduct = precision && precision.getPrecisionClass() == PrecisionClass::product;
   for (auto [operand, dims] : llvm::enumerate(rule.operands)) {
-    // Weights have no samples.
-    if (product && product.getWeightOperand() == unsigned(operand))
+    // The second factor of a product that has a rule of its own is a weight, which has no samples.
+    if (isProduct && operand == 1)
       continue;
     if (!isa<FloatType>(tensorOf(instance.op()->getOperand(operand)).getElementType()))
       continue;
