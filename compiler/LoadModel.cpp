@@ -7,8 +7,10 @@
 #include "ir/dialect/Elements.h"
 #include "ir/dialect/TextGuard.h"
 #include "runtime/data/TensorFiles.h"
+#include "runtime/plan/Elements.h"
 
 #include "mlir/Bytecode/BytecodeReader.h"
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -48,35 +50,18 @@ Result<mlir::OwningOpRef<mlir::ModuleOp>> loadModel(const std::string &path, mli
 
 bool isOnnx(const std::string &path) { return llvm::StringRef(path).ends_with(".onnx"); }
 
-static mlir::Type typeOf(mlir::MLIRContext &context, data::ElementType type) {
-  using data::ElementType;
-  auto integer = [&](unsigned width, bool isSigned) -> mlir::Type {
-    return mlir::IntegerType::get(&context, width,
-                                  isSigned ? mlir::IntegerType::Signless : mlir::IntegerType::Unsigned);
-  };
-  switch (type) {
-  case ElementType::boolean:
-    return integer(1, true);
-  case ElementType::u8:
-  case ElementType::u16:
-  case ElementType::u32:
-  case ElementType::u64:
-    return integer(unsigned(data::sizeOf(type)) * 8, false);
-  case ElementType::i8:
-  case ElementType::i16:
-  case ElementType::i32:
-  case ElementType::i64:
-    return integer(unsigned(data::sizeOf(type)) * 8, true);
-  case ElementType::f16:
-    return mlir::Float16Type::get(&context);
-  case ElementType::bf16:
-    return mlir::BFloat16Type::get(&context);
-  case ElementType::f32:
-    return mlir::Float32Type::get(&context);
-  case ElementType::f64:
-    return mlir::Float64Type::get(&context);
-  }
-  return {};
+static mlir::Type typeOf(mlir::MLIRContext &context, plan::DType type) {
+  mlir::Builder builder(&context);
+  return plan::withElement(type, [&]<typename T>(T) -> mlir::Type {
+    if constexpr (std::is_same_v<T, BFloat16>)
+      return builder.getBF16Type();
+    else if constexpr (plan::isFloatElement<T>)
+      return sizeof(T) == 2 ? builder.getF16Type() : sizeof(T) == 4 ? builder.getF32Type() : builder.getF64Type();
+    else if constexpr (std::is_same_v<T, bool>)
+      return builder.getI1Type();
+    else // si8 and its like are no types of the dialect
+      return std::is_signed_v<T> ? builder.getIntegerType(sizeof(T) * 8) : builder.getIntegerType(sizeof(T) * 8, false);
+  });
 }
 
 Result<ir::OnnxModel> loadOnnx(const std::string &path, mlir::MLIRContext &context, ir::OnnxOptions options,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Conversion.h"
 
-#include "runtime/support/BFloat16.h"
+#include "runtime/plan/Elements.h"
 
 #include <algorithm>
 #include <array>
@@ -12,9 +12,7 @@ namespace dg::data {
 
 namespace {
 
-using Half = _Float16;
-
-/// One byte, 0 or 1.
+/// A byte of a file, which need not be 0 or 1 to be a bool.
 struct Bool {
   uint8_t value = 0;
   Bool() = default;
@@ -22,8 +20,7 @@ struct Bool {
   template <typename T> explicit operator T() const { return T(value != 0); }
 };
 
-template <typename T>
-constexpr bool isFloatLike = std::is_floating_point_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+template <typename T> using Stored = std::conditional_t<std::is_same_v<T, bool>, Bool, T>;
 
 template <typename T> T load(const std::byte *from) {
   T value;
@@ -35,7 +32,7 @@ template <typename T> T load(const std::byte *from) {
 
 template <typename From, typename To>
 bool Conversion::convert(const Conversion &self, const std::byte *from, std::byte *to, int64_t count) {
-  if constexpr (isFloatLike<To>) {
+  if constexpr (plan::isFloatElement<To>) {
     using Work = std::conditional_t<std::is_same_v<To, double>, double, float>;
     Work scale = std::is_same_v<From, uint8_t> ? Work(255) : Work(1);
     Work mean = self.normalization.mean, deviation = self.normalization.deviation;
@@ -84,74 +81,15 @@ void Conversion::tabulate() {
   function = bytesPerTarget == 2 ? lookUp<2> : bytesPerTarget == 4 ? lookUp<4> : lookUp<8>;
 }
 
-template <typename To> Conversion::Function Conversion::choose(ElementType from) {
-  switch (from) {
-  case ElementType::boolean:
-    return convert<Bool, To>;
-  case ElementType::u8:
-    return convert<uint8_t, To>;
-  case ElementType::i8:
-    return convert<int8_t, To>;
-  case ElementType::u16:
-    return convert<uint16_t, To>;
-  case ElementType::i16:
-    return convert<int16_t, To>;
-  case ElementType::u32:
-    return convert<uint32_t, To>;
-  case ElementType::i32:
-    return convert<int32_t, To>;
-  case ElementType::u64:
-    return convert<uint64_t, To>;
-  case ElementType::i64:
-    return convert<int64_t, To>;
-  case ElementType::f16:
-  case ElementType::bf16:
-  case ElementType::f32:
-  case ElementType::f64:
-    break;
-  }
-  if constexpr (isFloatLike<To>) {
-    if (from == ElementType::f16)
-      return convert<Half, To>;
-    if (from == ElementType::bf16)
-      return convert<BFloat16, To>;
-    return from == ElementType::f32 ? convert<float, To> : convert<double, To>;
-  }
-  return nullptr;
-}
-
-/// Whether the file's elements are the argument's, bit for bit.
-static bool isSame(ElementType from, plan::DType to) {
-  using plan::DType;
-  switch (to) {
-  case DType::f32:
-    return from == ElementType::f32;
-  case DType::f64:
-    return from == ElementType::f64;
-  case DType::bf16:
-    return from == ElementType::bf16;
-  case DType::f16:
-    return from == ElementType::f16;
-  case DType::i64:
-    return from == ElementType::i64;
-  case DType::i32:
-    return from == ElementType::i32;
-  case DType::i16:
-    return from == ElementType::i16;
-  case DType::i8:
-    return from == ElementType::i8;
-  case DType::u64:
-    return from == ElementType::u64;
-  case DType::u32:
-    return from == ElementType::u32;
-  case DType::u16:
-    return from == ElementType::u16;
-  case DType::u8:
-    return from == ElementType::u8;
-  case DType::i1:
-    return false;
-  }
-  return false;
+Conversion::Function Conversion::choose(DType from, DType to) {
+  return plan::withElement(to, [&]<typename To>(To) {
+    return plan::withElement(from, []<typename From>(From) -> Function {
+      if constexpr (plan::isFloatElement<From> && !plan::isFloatElement<To>)
+        return nullptr;
+      else
+        return convert<Stored<From>, Stored<To>>;
+    });
+  });
 }
 
 std::string Conversion::describe() const {
@@ -189,65 +127,21 @@ bool Conversion::run(const std::byte *from, std::byte *to, const ChannelsLast &l
   return fits;
 }
 
-Result<Conversion> Conversion::make(ElementType from, plan::DType to, std::optional<Normalization> normalization) {
-  using plan::DType;
-  bool toFloat = plan::isFloat(to);
+Result<Conversion> Conversion::make(DType from, DType to, std::optional<Normalization> normalization) {
+  bool toFloat = isFloat(to);
   if (normalization && !toFloat)
-    return Status::error(ErrorKind::usage, "--normalize applies to float arguments; this one is {}", plan::nameOf(to));
+    return Status::error(ErrorKind::usage, "--normalize applies to float arguments; this one is {}", nameOf(to));
   if (isFloat(from) && !toFloat)
     return Status::error(ErrorKind::badInput, "found {}, expected integers: the argument is {}", nameOf(from),
-                         plan::nameOf(to));
+                         nameOf(to));
   Conversion conversion;
   conversion.normalizes = normalization.has_value();
   conversion.normalization = normalization.value_or(Normalization());
   conversion.bytesPerSource = sizeOf(from);
-  conversion.bytesPerTarget = plan::sizeOf(to);
-  if (isSame(from, to) && !normalization) {
-    conversion.function = copy;
-    return conversion;
-  }
-  switch (to) {
-  case DType::f32:
-    conversion.function = choose<float>(from);
-    break;
-  case DType::f64:
-    conversion.function = choose<double>(from);
-    break;
-  case DType::bf16:
-    conversion.function = choose<BFloat16>(from);
-    break;
-  case DType::f16:
-    conversion.function = choose<Half>(from);
-    break;
-  case DType::i64:
-    conversion.function = choose<int64_t>(from);
-    break;
-  case DType::i32:
-    conversion.function = choose<int32_t>(from);
-    break;
-  case DType::i16:
-    conversion.function = choose<int16_t>(from);
-    break;
-  case DType::i8:
-    conversion.function = choose<int8_t>(from);
-    break;
-  case DType::u64:
-    conversion.function = choose<uint64_t>(from);
-    break;
-  case DType::u32:
-    conversion.function = choose<uint32_t>(from);
-    break;
-  case DType::u16:
-    conversion.function = choose<uint16_t>(from);
-    break;
-  case DType::u8:
-    conversion.function = choose<uint8_t>(from);
-    break;
-  case DType::i1:
-    conversion.function = choose<Bool>(from);
-    break;
-  }
-  if (from == ElementType::u8 && toFloat)
+  conversion.bytesPerTarget = sizeOf(to);
+  const bool isSame = from == to && to != DType::i1 && !normalization;
+  conversion.function = isSame ? copy : choose(from, to);
+  if (from == DType::u8 && toFloat)
     conversion.tabulate();
   return conversion;
 }

@@ -28,7 +28,7 @@ struct ChannelsLast {
 class Conversion {
 public:
   /// Fails (badInput, without a file name) if there is no meaningful conversion.
-  static Result<Conversion> make(ElementType from, plan::DType to, std::optional<Normalization> normalization);
+  static Result<Conversion> make(DType from, DType to, std::optional<Normalization> normalization);
 
   /// Converts `count` elements. False if a value does not fit the argument's type. `from` need not be aligned.
   bool run(const std::byte *from, std::byte *to, int64_t count) const { return function(*this, from, to, count); }
@@ -45,7 +45,7 @@ private:
   using Function = bool (*)(const Conversion &, const std::byte *, std::byte *, int64_t);
   template <typename From, typename To>
   static bool convert(const Conversion &, const std::byte *, std::byte *, int64_t);
-  template <typename To> static Function choose(ElementType from);
+  static Function choose(DType from, DType to);
   static bool copy(const Conversion &, const std::byte *, std::byte *, int64_t);
   template <size_t Bytes> static bool lookUp(const Conversion &, const std::byte *, std::byte *, int64_t);
   void tabulate();

@@ -3,6 +3,7 @@
 
 #include "runtime/data/RandomSource.h"
 #include "runtime/data/Source.h"
+#include "runtime/plan/Elements.h"
 #include "runtime/support/CounterRandom.h"
 
 #include <algorithm>
@@ -96,39 +97,12 @@ static std::optional<OutsideElement> findOutside(const std::vector<std::byte> &r
 
 Status Column::checkIndices() const {
   using Find = std::optional<OutsideElement> (*)(const std::vector<std::byte> &, int64_t, int64_t);
-  Find find = nullptr;
-  switch (target.dtype) {
-  case plan::DType::i64:
-    find = findOutside<int64_t>;
-    break;
-  case plan::DType::i32:
-    find = findOutside<int32_t>;
-    break;
-  case plan::DType::i16:
-    find = findOutside<int16_t>;
-    break;
-  case plan::DType::i8:
-    find = findOutside<int8_t>;
-    break;
-  case plan::DType::u64:
-    find = findOutside<uint64_t>;
-    break;
-  case plan::DType::u32:
-    find = findOutside<uint32_t>;
-    break;
-  case plan::DType::u16:
-    find = findOutside<uint16_t>;
-    break;
-  case plan::DType::u8:
-  case plan::DType::i1:
-    find = findOutside<uint8_t>;
-    break;
-  case plan::DType::f32:
-  case plan::DType::f64:
-  case plan::DType::bf16:
-  case plan::DType::f16:
-    break;
-  }
+  const Find find = plan::withElement(target.dtype, []<typename T>(T) -> Find {
+    if constexpr (plan::isFloatElement<T>)
+      return nullptr;
+    else
+      return findOutside<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>;
+  });
   if (target.indexBound == 0 || !find)
     return Status::ok();
   const int64_t least = std::min<int64_t>(target.indexBound, 0), bound = std::abs(target.indexBound);
@@ -231,7 +205,7 @@ Result<Column> Dataset::openColumn(const Argument &argument, const DataSpecs &sp
   }
   if (column.count == 0)
     return Status::error(ErrorKind::badInput, "{}: holds no samples", column.text);
-  ElementType type = column.shards.front().tensor.type;
+  DType type = column.shards.front().tensor.type;
   std::optional<Normalization> normalization;
   if (auto found = specs.normalizations.find(argument.name); found != specs.normalizations.end())
     normalization = found->second;

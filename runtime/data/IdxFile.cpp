@@ -21,20 +21,20 @@ struct IdxHeader {
 };
 } // namespace
 
-static Result<ElementType> elementTypeOf(const std::string &path, unsigned code) {
+static Result<DType> elementTypeOf(const std::string &path, unsigned code) {
   switch (code) {
   case 0x08:
-    return ElementType::u8;
+    return DType::u8;
   case 0x09:
-    return ElementType::i8;
+    return DType::i8;
   case 0x0B:
-    return ElementType::i16;
+    return DType::i16;
   case 0x0C:
-    return ElementType::i32;
+    return DType::i32;
   case 0x0D:
-    return ElementType::f32;
+    return DType::f32;
   case 0x0E:
-    return ElementType::f64;
+    return DType::f64;
   default:
     return Status::error(ErrorKind::badInput, "{}: IDX element type 0x{:02x} is unknown; expected 0x08 to 0x0e", path,
                          code);

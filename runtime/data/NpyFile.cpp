@@ -113,11 +113,11 @@ private:
 
 } // namespace
 
-static const std::map<std::string, ElementType, std::less<>> &npyTypes() {
-  static const std::map<std::string, ElementType, std::less<>> types = {
-      {"b1", ElementType::boolean}, {"u1", ElementType::u8},  {"i1", ElementType::i8},  {"u2", ElementType::u16},
-      {"i2", ElementType::i16},     {"u4", ElementType::u32}, {"i4", ElementType::i32}, {"u8", ElementType::u64},
-      {"i8", ElementType::i64},     {"f2", ElementType::f16}, {"f4", ElementType::f32}, {"f8", ElementType::f64}};
+static const std::map<std::string, DType, std::less<>> &npyTypes() {
+  static const std::map<std::string, DType, std::less<>> types = {
+      {"b1", DType::i1},  {"u1", DType::u8},  {"i1", DType::i8},  {"u2", DType::u16},
+      {"i2", DType::i16}, {"u4", DType::u32}, {"i4", DType::i32}, {"u8", DType::u64},
+      {"i8", DType::i64}, {"f2", DType::f16}, {"f4", DType::f32}, {"f8", DType::f64}};
   return types;
 }
 
@@ -177,7 +177,8 @@ Result<Tensor> openNpy(const std::string &path) {
   return readNpy(path, (*file)->bytes(), *file);
 }
 
-std::string makeNpyHeader(ElementType type, const std::vector<int64_t> &shape) {
+std::string makeNpyHeader(DType type, const std::vector<int64_t> &shape) {
+  type = type == DType::bf16 ? DType::u16 : type; // NumPy has no bf16: its bits
   std::string descr;
   for (const auto &[name, known] : npyTypes())
     if (known == type)

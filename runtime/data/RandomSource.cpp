@@ -62,7 +62,7 @@ Result<Tensor> makeRandom(const std::string &spec, const std::string &argument, 
   uint64_t stream = streamOf("data " + argument);
   std::string_view rest = spec;
   if (spec.starts_with("randn:")) {
-    Tensor tensor{ElementType::f32, dimensions(rest.substr(6)), nullptr, nullptr};
+    Tensor tensor{DType::f32, dimensions(rest.substr(6)), nullptr, nullptr};
     if (!tensor.shape.empty())
       return fill<float>(spec, std::move(tensor), [&](size_t i) { return normalAt(seed, stream, i); });
   } else {
@@ -70,7 +70,7 @@ Result<Tensor> makeRandom(const std::string &spec, const std::string &argument, 
     size_t colon = rest.find(':');
     auto bound = positive(rest.substr(0, colon));
     if (bound && colon != std::string_view::npos) {
-      Tensor tensor{ElementType::i64, dimensions(rest.substr(colon + 1)), nullptr, nullptr};
+      Tensor tensor{DType::i64, dimensions(rest.substr(colon + 1)), nullptr, nullptr};
       if (!tensor.shape.empty())
         return fill<int64_t>(spec, std::move(tensor),
                              [&](size_t i) { return int64_t(integerAt(seed, stream, i, uint64_t(*bound))); });

@@ -8,11 +8,10 @@
 namespace dg::data {
 
 Result<Tensor> openSafetensors(const std::string &path, const std::string &name) {
-  static const std::map<std::string, ElementType, std::less<>> types = {
-      {"BOOL", ElementType::boolean}, {"U8", ElementType::u8},   {"I8", ElementType::i8},     {"U16", ElementType::u16},
-      {"I16", ElementType::i16},      {"U32", ElementType::u32}, {"I32", ElementType::i32},   {"U64", ElementType::u64},
-      {"I64", ElementType::i64},      {"F16", ElementType::f16}, {"BF16", ElementType::bf16}, {"F32", ElementType::f32},
-      {"F64", ElementType::f64}};
+  static const std::map<std::string, DType, std::less<>> types = {
+      {"BOOL", DType::i1},   {"U8", DType::u8},   {"I8", DType::i8},   {"U16", DType::u16}, {"I16", DType::i16},
+      {"U32", DType::u32},   {"I32", DType::i32}, {"U64", DType::u64}, {"I64", DType::i64}, {"F16", DType::f16},
+      {"BF16", DType::bf16}, {"F32", DType::f32}, {"F64", DType::f64}};
   auto file = mapShared(path);
   if (!file)
     return file.status();

@@ -78,7 +78,7 @@ static bool startsWith(const std::string &path, std::string_view magic) {
          std::string_view(start.data(), magic.size()) == magic;
 }
 
-static Result<Tensor> openTokenFile(const Source &source, ElementType type, const std::vector<int64_t> &sampleShape) {
+static Result<Tensor> openTokenFile(const Source &source, DType type, const std::vector<int64_t> &sampleShape) {
   if ((!source.member.empty() && source.member != "+1") || source.arrangement != Arrangement::same)
     return Status::error(ErrorKind::usage, "'{}': after a token file only :+1 (the tokens that follow) is known",
                          source.text);
@@ -95,9 +95,9 @@ Result<Tensor> openSource(const Source &source, const std::string &argument, con
   if (path.ends_with(".safetensors"))
     return openSafetensors(path, source.member.empty() ? argument : source.member);
   if (path.ends_with(".u16"))
-    return openTokenFile(source, ElementType::u16, sampleShape);
+    return openTokenFile(source, DType::u16, sampleShape);
   if (path.ends_with(".u32"))
-    return openTokenFile(source, ElementType::u32, sampleShape);
+    return openTokenFile(source, DType::u32, sampleShape);
   if (path.ends_with(".npz") || startsWith(path, "PK\x03\x04"))
     return openNpz(path, source.member);
   if (path.ends_with(".npy") || startsWith(path, "\x93NUMPY"))

@@ -5,14 +5,6 @@
 
 namespace dg::data {
 
-int64_t sizeOf(ElementType type) {
-  constexpr int64_t bytes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8}; // in the order of enumNames(ElementType)
-  static_assert(std::size(bytes) == allOf<ElementType>().size());
-  return bytes[size_t(type)];
-}
-
-bool isFloat(ElementType type) { return type >= ElementType::f16; }
-
 std::string describeShape(const std::vector<int64_t> &shape) {
   return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, "x"));
 }

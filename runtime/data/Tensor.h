@@ -3,7 +3,7 @@
 // memory).
 #pragma once
 
-#include "runtime/support/EnumNames.h"
+#include "runtime/plan/Plan.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -14,17 +14,10 @@
 
 namespace dg::data {
 
-/// What data files hold; wider than what plans compute with.
-enum class ElementType { boolean, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64 };
-int64_t sizeOf(ElementType type);
-constexpr auto enumNames(ElementType) {
-  return std::array{"bool", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f16", "bf16", "f32", "f64"};
-}
-using dg::nameOf;
-bool isFloat(ElementType type);
+using plan::DType;
 
 struct Tensor {
-  ElementType type = ElementType::u8;
+  DType type = DType::u8; ///< i1: a byte, true where it is not 0
   std::vector<int64_t> shape;
   const std::byte *data = nullptr;
   std::shared_ptr<const void> owner; ///< keeps `data` alive

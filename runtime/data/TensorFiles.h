@@ -33,9 +33,9 @@ Result<Tensor> openSafetensors(const std::string &path, const std::string &name)
 /// A file of little-endian token ids, cut into samples of `length` tokens; sample i starts at token i × length + shift.
 /// A token is held back at the end, so that the shifts 0 (inputs) and 1 (what follows each) give the same number of
 /// samples.
-Result<Tensor> openTokens(const std::string &path, ElementType type, int64_t length, int64_t shift);
+Result<Tensor> openTokens(const std::string &path, DType type, int64_t length, int64_t shift);
 
 /// The header of a .npy file of version 1 for a little-endian C-order array; its size is a multiple of 64.
-std::string makeNpyHeader(ElementType type, const std::vector<int64_t> &shape);
+std::string makeNpyHeader(DType type, const std::vector<int64_t> &shape);
 
 } // namespace dg::data

@@ -4,7 +4,7 @@
 
 namespace dg::data {
 
-Result<Tensor> openTokens(const std::string &path, ElementType type, int64_t length, int64_t shift) {
+Result<Tensor> openTokens(const std::string &path, DType type, int64_t length, int64_t shift) {
   auto file = mapShared(path);
   if (!file)
     return file.status();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/executor/InitialValues.h"
 
-#include "runtime/support/BFloat16.h"
+#include "runtime/plan/Elements.h"
 #include "runtime/support/CounterRandom.h"
 
 #include <algorithm>
@@ -146,34 +146,7 @@ void fillInitial(const plan::Value &value, const plan::Mesh &mesh, plan::Coordin
   }
   uint64_t stream = streamOf(value.name);
   forEachRun(value, mesh, at, [&](const Run &run) {
-    switch (value.dtype) {
-    case DType::f32:
-      return drawRun(value, seed, stream, run, static_cast<float *>(out));
-    case DType::f64:
-      return drawRun(value, seed, stream, run, static_cast<double *>(out));
-    case DType::bf16:
-      return drawRun(value, seed, stream, run, static_cast<BFloat16 *>(out));
-    case DType::f16:
-      return drawRun(value, seed, stream, run, static_cast<_Float16 *>(out));
-    case DType::i64:
-      return drawRun(value, seed, stream, run, static_cast<int64_t *>(out));
-    case DType::i32:
-      return drawRun(value, seed, stream, run, static_cast<int32_t *>(out));
-    case DType::i16:
-      return drawRun(value, seed, stream, run, static_cast<int16_t *>(out));
-    case DType::i8:
-      return drawRun(value, seed, stream, run, static_cast<int8_t *>(out));
-    case DType::u64:
-      return drawRun(value, seed, stream, run, static_cast<uint64_t *>(out));
-    case DType::u32:
-      return drawRun(value, seed, stream, run, static_cast<uint32_t *>(out));
-    case DType::u16:
-      return drawRun(value, seed, stream, run, static_cast<uint16_t *>(out));
-    case DType::u8:
-      return drawRun(value, seed, stream, run, static_cast<uint8_t *>(out));
-    case DType::i1:
-      return drawRun(value, seed, stream, run, static_cast<bool *>(out));
-    }
+    plan::withElement(value.dtype, [&]<typename T>(T) { drawRun(value, seed, stream, run, static_cast<T *>(out)); });
   });
 }
 

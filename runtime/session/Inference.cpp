@@ -16,39 +16,6 @@
 
 namespace dg::session {
 
-static data::ElementType elementTypeOf(plan::DType type) {
-  using plan::DType;
-  switch (type) {
-  case DType::f32:
-    return data::ElementType::f32;
-  case DType::f64:
-    return data::ElementType::f64;
-  case DType::f16:
-    return data::ElementType::f16;
-  case DType::bf16:
-    return data::ElementType::u16; // NumPy has no bf16: its bits
-  case DType::i64:
-    return data::ElementType::i64;
-  case DType::i32:
-    return data::ElementType::i32;
-  case DType::i16:
-    return data::ElementType::i16;
-  case DType::i8:
-    return data::ElementType::i8;
-  case DType::u64:
-    return data::ElementType::u64;
-  case DType::u32:
-    return data::ElementType::u32;
-  case DType::u16:
-    return data::ElementType::u16;
-  case DType::u8:
-    return data::ElementType::u8;
-  case DType::i1:
-    return data::ElementType::boolean;
-  }
-  return data::ElementType::u8;
-}
-
 static const plan::Port *findOutput(const plan::Program &program, const std::string &name) {
   for (const plan::Port &port : program.outputs)
     if (port.name == name && !port.values.empty())
@@ -136,7 +103,7 @@ public:
     std::vector<int64_t> shape = value.globalShape;
     if (!isWhole)
       shape[0] = samples;
-    header = data::makeNpyHeader(elementTypeOf(value.dtype), shape);
+    header = data::makeNpyHeader(value.dtype, shape);
     rowBytes = *data::bytesOf({shape.begin() + (isWhole ? 0 : 1), shape.end()}, plan::sizeOf(value.dtype));
     fileBytes = int64_t(header.size()) + (isWhole ? 1 : samples) * rowBytes;
   }

@@ -35,7 +35,7 @@ std::string npyOf(const std::vector<ir::TensorMap> &samples, const std::string &
                    4);
     }
   shape[0] *= int64_t(numSteps);
-  return data::makeNpyHeader(isInteger ? data::ElementType::i32 : data::ElementType::f32, shape) + bytes;
+  return data::makeNpyHeader(isInteger ? data::DType::i32 : data::DType::f32, shape) + bytes;
 }
 
 std::vector<double> lossesOf(const std::string &events) {

@@ -50,7 +50,7 @@ TEST(Idx, plainAndCompressed) {
   for (const std::string &path : {folder.write("images-idx3-ubyte", idxBytes), gzip(folder, "images.gz", idxBytes)}) {
     auto tensor = openIdx(path);
     ASSERT_TRUE(tensor) << tensor.status().message();
-    EXPECT_EQ(tensor->type, ElementType::u8);
+    EXPECT_EQ(tensor->type, DType::u8);
     EXPECT_EQ(tensor->shape, (std::vector<int64_t>{2, 2, 3}));
     EXPECT_EQ(textOf(*tensor, 12), "abcdefghijkl");
   }
@@ -60,7 +60,7 @@ TEST(Idx, wideElementsAreBigEndian) {
   TemporaryFolder folder;
   auto tensor = openIdx(folder.write("ints", "\0\0\x0c\x01\0\0\0\x02\0\0\x01\x02\xff\xff\xff\xff"s));
   ASSERT_TRUE(tensor) << tensor.status().message();
-  EXPECT_EQ(tensor->type, ElementType::i32);
+  EXPECT_EQ(tensor->type, DType::i32);
   int32_t values[2];
   std::memcpy(values, tensor->data, 8);
   EXPECT_EQ(values[0], 0x102);
@@ -113,7 +113,7 @@ TEST(Npy, readsWhatNumpyWrites) {
   auto tensor =
       openNpy(folder.write("a.npy", npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", data)));
   ASSERT_TRUE(tensor) << tensor.status().message();
-  EXPECT_EQ(tensor->type, ElementType::f32);
+  EXPECT_EQ(tensor->type, DType::f32);
   EXPECT_EQ(tensor->shape, (std::vector<int64_t>{2, 3}));
   EXPECT_EQ(std::memcmp(tensor->data, data.data(), data.size()), 0);
 }
@@ -121,7 +121,7 @@ TEST(Npy, readsWhatNumpyWrites) {
 TEST(Npy, ourOwnHeaderReadsBack) {
   TemporaryFolder folder;
   for (const std::vector<int64_t> &shape : {std::vector<int64_t>{}, {4}, {2, 3}, {2, 3, 1, 5}})
-    for (ElementType type : {ElementType::f32, ElementType::i64, ElementType::u8}) {
+    for (DType type : {DType::f32, DType::i64, DType::u8}) {
       std::string header = makeNpyHeader(type, shape);
       EXPECT_EQ(header.size() % 64, 0u);
       auto bytes = bytesOf(shape, sizeOf(type));
@@ -235,14 +235,14 @@ TEST(Tokens, inputsAndTheirSuccessorsHaveTheSameSamples) {
   for (uint16_t token = 0; token < 9; ++token)
     bytes += {char(token), '\0'};
   std::string path = folder.write("t.u16", bytes);
-  auto inputs = openTokens(path, ElementType::u16, 4, 0), labels = openTokens(path, ElementType::u16, 4, 1);
+  auto inputs = openTokens(path, DType::u16, 4, 0), labels = openTokens(path, DType::u16, 4, 1);
   ASSERT_TRUE(inputs && labels);
   EXPECT_EQ(inputs->shape, (std::vector<int64_t>{2, 4}));
   EXPECT_EQ(labels->shape, inputs->shape);
   EXPECT_EQ(int(inputs->data[8]), 4);
   EXPECT_EQ(int(labels->data[8]), 5);
   EXPECT_EQ(int(labels->data[14]), 8);
-  expectBad(openTokens(path, ElementType::u16, 9, 0), path, "needs 10");
+  expectBad(openTokens(path, DType::u16, 9, 0), path, "needs 10");
   std::string odd = folder.write("odd.u16", "abc");
-  expectBad(openTokens(odd, ElementType::u16, 1, 0), odd, "whole number");
+  expectBad(openTokens(odd, DType::u16, 1, 0), odd, "whole number");
 }
