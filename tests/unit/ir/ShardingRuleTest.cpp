@@ -2,8 +2,8 @@
 // Proves each sharding rule: the operands are cut along each factor, each shard is evaluated by itself, and the shards'
 // results, put side by side or added up as the rule says, are the results of the whole.
 #include "ir/ops/structure/GraphOps.h"
-#include "ir/reference/TensorBlocks.h"
 #include "tests/unit/ir/OpTable.h"
+#include "tests/unit/reference/TensorBlocks.h"
 
 #include <gtest/gtest.h>
 

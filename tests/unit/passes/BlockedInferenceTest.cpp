@@ -5,7 +5,7 @@
 #include "ir/ops/arrangement/ShapeOps.h"
 #include "ir/ops/product/BlockedOps.h"
 #include "ir/ops/product/ConvolutionOps.h"
-#include "ir/reference/SimulatedRanks.h"
+#include "tests/unit/reference/SimulatedRanks.h"
 #include "passes/Pipeline.h"
 #include "tests/unit/ir/OpTable.h"
 

@@ -2,7 +2,7 @@
 // Trains a model twice, whole in the reference executor and split on simulated ranks, and says where the two differ.
 #pragma once
 
-#include "ir/reference/SimulatedRanks.h"
+#include "tests/unit/reference/SimulatedRanks.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"

@@ -2,7 +2,7 @@
 // Proves that split programs, written by hand, give on simulated ranks what the whole program gives in the reference
 // executor: over data with uneven samples, over tensor with every collective, over stages with micro-batches. And that
 // broken ones are found out.
-#include "ir/reference/SimulatedRanks.h"
+#include "tests/unit/reference/SimulatedRanks.h"
 #include "ir/ops/structure/CommunicationOps.h"
 #include "ir/ops/structure/GraphOps.h"
 #include "ir/reference/ReferenceExecutor.h"

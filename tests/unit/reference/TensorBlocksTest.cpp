@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that blocks cut from a tensor join to it again, and that dealing gives every sample to one part, evenly.
-#include "ir/reference/TensorBlocks.h"
+#include "tests/unit/reference/TensorBlocks.h"
 
 #include <gtest/gtest.h>
 

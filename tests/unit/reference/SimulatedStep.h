@@ -5,7 +5,7 @@
 
 #include "ir/ops/structure/CommunicationOps.h"
 #include "ir/ops/structure/GraphOps.h"
-#include "ir/reference/SimulatedRanks.h"
+#include "tests/unit/reference/SimulatedRanks.h"
 
 namespace dg::ir {
 

@@ -5,7 +5,7 @@
 
 #include "ir/ops/structure/GraphOps.h"
 #include "ir/reference/ParameterStore.h"
-#include "ir/reference/TensorBlocks.h"
+#include "tests/unit/reference/TensorBlocks.h"
 
 #include "mlir/IR/BuiltinOps.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/reference/TensorBlocks.h"
+#include "tests/unit/reference/TensorBlocks.h"
 
 #include <algorithm>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What lives longer than a step: the ranks' shards of the parameters, and the results that a step leaves.
-#include "ir/reference/SimulatedRanks.h"
+#include "tests/unit/reference/SimulatedRanks.h"
 
 #include "ir/ops/structure/GraphOps.h"
-#include "ir/reference/SimulatedStep.h"
+#include "tests/unit/reference/SimulatedStep.h"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/reference/SimulatedStep.h"
+#include "tests/unit/reference/SimulatedStep.h"
 #include "ir/ops/structure/CommunicationOps.h"
 #include "ir/ops/structure/GraphOps.h"
 
