@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/Passes.h"
-#include "passes/layout/LayoutPasses.h"
 
 #include "ir/dialect/Dialect.h"
 
@@ -9,13 +8,8 @@ namespace dg::passes {
 namespace {
 #define GEN_PASS_REGISTRATION
 #include "passes/Passes.h.inc"
-#define GEN_PASS_REGISTRATION
-#include "passes/layout/LayoutPasses.h.inc"
 } // namespace
 
-void registerPasses() {
-  registerDgPasses();
-  registerDgLayoutPasses();
-}
+void registerPasses() { registerDgPasses(); }
 
 } // namespace dg::passes

@@ -39,9 +39,12 @@ def AddLoss : Pass<"dg-add-loss", "mlir::ModuleOp"> {
 def SetMesh : Pass<"dg-set-mesh", "mlir::ModuleOp"> {
   let summary = "Says over which ranks the module is to be split";
   let description = [{
-    Later passes read the mesh from the module:
-
-        module {…}      becomes      module attributes {dg.mesh = {data = 2 : i64, pipe = 1 : i64, tensor = 1 : i64}} {…}
+    Later passes read the mesh from the module.
+    ```mlir
+    // before, and after data=2
+    module {                                                module attributes {dg.mesh = {data = 2 : i64, pipe = 1 : i64, tensor = 1 : i64}} {
+      dg.graph @infer(…) { … }                                dg.graph @infer(…) { … }
+    ```
   }];
   let options = [Option<"pipe", "pipe", "int64_t", "1", "Stages of the pipeline">,
                  Option<"data", "data", "int64_t", "1", "Ranks that share the samples of a micro-batch">,
@@ -50,7 +53,13 @@ def SetMesh : Pass<"dg-set-mesh", "mlir::ModuleOp"> {
 
 def CheckMesh : Pass<"dg-check-mesh", "mlir::ModuleOp"> {
   let summary = "Rejects meshes that the model cannot be cut over";
-  let description = [{Attention heads must divide evenly over the tensor axis.}];
+  let description = [{
+    Attention heads must divide evenly over the tensor axis.
+    ```mlir
+    // before, in a module with tensor=4                    // after
+    %a = dg.attention %x, %x, %x {heads = 6}                error: 'dg.attention' op has 6 heads, which do not divide over tensor=4: …
+    ```
+  }];
 }
 
 def FreezeParameters : Pass<"dg-freeze-parameters", "mlir::ModuleOp"> {
@@ -83,6 +92,12 @@ def NumberOps : Pass<"dg-number-ops", "mlir::ModuleOp"> {
 
 def VerifyShapes : Pass<"dg-verify-shapes", "mlir::ModuleOp"> {
   let summary = "Closes the shape phase: every value has a static type, each op of the author its number";
+  let description = [{
+    ```mlir
+    // before                                               // after
+    %y = dg.relu %x                                         error: 'dg.relu' op has no number after the shape phase, expected one from --dg-number-ops
+    ```
+  }];
 }
 
 def MixedPrecision : Pass<"dg-mixed-precision", "mlir::ModuleOp"> {
@@ -236,10 +251,23 @@ def FuseCasts : Pass<"dg-fuse-casts", "mlir::ModuleOp"> {
 
 def VerifyPrecision : Pass<"dg-verify-precision", "mlir::ModuleOp"> {
   let summary = "Closes the precision phase: every cast changes the type, and none undoes the one before it";
+  let description = [{
+    ```mlir
+    // before                                               // after
+    %f = dg.cast %x {to = f32}
+    %h = dg.cast %f {to = bf16}                             error: 'dg.cast' op narrows what was widened in the same phase, expected …
+    ```
+  }];
 }
 
 def VerifyTraining : Pass<"dg-verify-training", "mlir::ModuleOp"> {
   let summary = "Closes the train phase: @train has one update for each trained parameter and no loss op; no phase reads what a later one makes";
+  let description = [{
+    ```mlir
+    // before, without an update of "w"                     // after
+    %w = dg.parameter "w" tensor<6xf32> uniform 0.5         error: 'dg.parameter' op 'w' is trained and has no update, expected one from …
+    ```
+  }];
 }
 
 def PlanGraph : Pass<"dg-plan-graph", "mlir::ModuleOp"> {
@@ -247,11 +275,13 @@ def PlanGraph : Pass<"dg-plan-graph", "mlir::ModuleOp"> {
   let description = [{
     The first graph (@train, where there is one) goes through the partitioner's search with the module's mesh. Backward ops, updates and
     other graphs follow their forward op to its stage; with several chunks to a rank, `stage` counts chunks until
-    --dg-split-stages deals them out. With a tensor axis each forward op that reads more than parameters gets `dg.cut`:
-
-        %p = dg.matmul %x, %w {place = #dg.place<origin = 3>} …                                    becomes, with tensor=2,
-        %p = dg.matmul %x, %w {dg.cut = {dim = 1 : i64, result = 0 : i64}, place = #dg.place<origin = 3, stage = 0>} …
-
+    --dg-split-stages deals them out. With a tensor axis each forward op that reads more than parameters gets `dg.cut`.
+    ```mlir
+    // before, in a module with tensor=2
+    %p = dg.matmul %x, %w {place = #dg.place<label = "p", origin = 1>}
+    // after
+    %p = dg.matmul %x, %w {dg.cut = {dim = 1 : i64, result = 0 : i64}, place = #dg.place<label = "p", origin = 1, stage = 0>}
+    ```
     In dgc the cluster, memory and pins are the request's; here it is the host and the mesh is one by hand.
   }];
   let options = [Option<"microbatches", "microbatches", "int64_t", "1", "Micro-batches of a step">,
@@ -265,16 +295,42 @@ def AssignShardings : Pass<"dg-assign-shardings", "mlir::ModuleOp"> {
     follows by the ops' sharding rules.
     With ZeRO the update of a trained parameter is cut over "data" too, along the first whole dimension that divides evenly, and with it
     the optimizer's state; with `zero=3` the parameter lies so as well. A parameter without such a dimension stays whole.
+    An op has a sharding for each operand, then for each result: the axes that cut its dimensions, and those over which it is a partial sum.
+    ```mlir
+    // before, in a module with data=2 and tensor=2
+    %h = dg.matmul %x, %w {dg.cut = {dim = 1 : i64, result = 0 : i64}, transpose_rhs}
+    %y = dg.matmul %h, %v {transpose_rhs}
+    // after: %y is a sum of two
+    %h = dg.matmul %x, %w {place = #dg.place<…, shardings = <["data", ""], []>, <["tensor", ""], []>, <["data", "tensor"], []>>, transpose_rhs}
+    %y = dg.matmul %h, %v {place = #dg.place<…, shardings = <["data", "tensor"], []>, <["", "tensor"], []>, <["data", ""], ["tensor"]>>, …}
+    ```
   }];
   let options = [Option<"zero", "zero", "int64_t", "0", "Cut over data: 1 optimizer state, 2 also gradients, 3 also parameters">];
 }
 
 def VerifyPartition : Pass<"dg-verify-partition", "mlir::ModuleOp"> {
   let summary = "Closes the partition phase: every op has a stage, every operand and result a sharding of its rank";
+  let description = [{
+    ```mlir
+    // before                                               // after
+    %y = dg.relu %x                                         error: 'dg.relu' op has no stage after the partition phase, expected one from --dg-plan-graph
+    ```
+  }];
 }
 
 def SplitShards : Pass<"dg-split-shards", "mlir::ModuleOp"> {
   let summary = "Makes every type local to one rank and inserts the collectives between shardings";
+  let description = [{
+    ```mlir
+    // before, with the shardings of the example of --dg-assign-shardings
+    %h = dg.matmul %x, %w : (tensor<8x6xf32>, tensor<10x6xf32>) -> tensor<8x10xf32>
+    %y = dg.matmul %h, %v : (tensor<8x10xf32>, tensor<4x10xf32>) -> tensor<8x4xf32>
+    // after
+    %h = dg.matmul %x, %w : (tensor<4x6xf32>, tensor<5x6xf32>) -> tensor<4x5xf32>
+    %p = dg.matmul %h, %v : (tensor<4x5xf32>, tensor<4x5xf32>) -> tensor<4x4xf32>
+    %y = dg.all_reduce %p {axis = "tensor", place = #dg.place<label = "y">} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    ```
+  }];
   let options = [Option<"zero", "zero", "int64_t", "0", "From 2 on gradients are cut over data as soon as they are made">];
 }
 
@@ -328,6 +384,12 @@ def SplitStages : Pass<"dg-split-stages", "mlir::ModuleOp"> {
 
 def VerifySplit : Pass<"dg-verify-split", "mlir::ModuleOp"> {
   let summary = "Closes the split phase: every graph is a chunk, and values leave a stage by a send with one receive, never by name";
+  let description = [{
+    ```mlir
+    // before, without a receive                            // after
+    dg.send %x {channel = 3, peer_stage = 1}                error: 'dg.send' op has no receive of channel 3 on stage 1
+    ```
+  }];
 }
 
 def StartCommunicationEarly : Pass<"dg-start-communication-early", "mlir::ModuleOp"> {
@@ -379,6 +441,63 @@ def FuseElementwise : Pass<"dg-fuse-elementwise", "mlir::ModuleOp"> {
                                                               %m = dg.mul %r, %p
                                                               dg.return %m
                                                             }
+    ```
+  }];
+}
+
+def BlockChannels : Pass<"dg-block-channels", "mlir::ModuleOp"> {
+  let summary = "Lets the channels of images lie in blocks of 16 through a chunk";
+  let description = [{
+    In inference, where weights are packed once. Convolutions become `dg.blocked_conv`; pools, elementwise ops and sums over places
+    follow; values that anything else reads are brought back to [n, c, h, w].
+    ```mlir
+    // before                                               // after: %b and %k are %x and %w in blocks
+    %c = dg.conv2d %x, %w                                   %c = dg.blocked_conv %b, %k {strides = array<i64: 1, 1>} : (…) -> tensor<1x1x4x4x16xf32> {
+      : (…) -> tensor<1x16x4x4xf32>                         ^bb0(%s: tensor<1x1x4x4x16xf32>):
+                                                              dg.return %s
+                                                            }
+    %r = dg.relu %c                                         %r = dg.relu %c : (tensor<1x1x4x4x16xf32>) -> tensor<1x1x4x4x16xf32>
+    ```
+  }];
+}
+
+def FuseConvolution : Pass<"dg-fuse-convolution", "mlir::ModuleOp"> {
+  let summary = "Computes elementwise ops, and the zeros of a padding, in the convolution before them";
+  let description = [{
+    ```mlir
+    // before                                               // after
+    %c = dg.blocked_conv %b, %k {…} : … {                   %r = dg.blocked_conv %b, %k {…} : … {
+    ^bb0(%s: tensor<1x1x4x4x16xf32>):                       ^bb0(%s: tensor<1x1x4x4x16xf32>):
+      dg.return %s                                            %e = dg.relu %s
+    }                                                         dg.return %e
+    %r = dg.relu %c                                         }
+    ```
+  }];
+}
+
+def HoistPreparation : Pass<"dg-hoist-preparation", "mlir::ModuleOp"> {
+  let summary = "Moves what an inference computes from parameters alone into a program that runs once";
+  let description = [{
+    The chunks of program "prepare" return what the chunks of "infer" read as inputs of the same names. Only what is not larger than its
+    operands is kept. A job that trains keeps its inference as it is.
+    ```mlir
+    // before                                               // after
+    dg.graph @infer.0.forward(%x: …) {                      dg.graph @prepare.0.forward() {
+      %w = dg.parameter "w"                                   %w = dg.parameter "w"
+      %t = dg.transpose %w                                    %t = dg.transpose %w
+      %y = dg.matmul %x, %t                                   dg.return %t {names = ["prepared#0"]}
+                                                            dg.graph @infer.0.forward(%x: …, %t: …) attributes {input_names = ["x", "prepared#0"], …} {
+                                                              %y = dg.matmul %x, %t
+    ```
+  }];
+}
+
+def VerifyChunks : Pass<"dg-verify-chunks", "mlir::ModuleOp"> {
+  let summary = "Closes the fuse and layout phases: fused ops hold elementwise ops alone, no loss op is left";
+  let description = [{
+    ```mlir
+    // before                                               // after
+    %loss = dg.mse %x, %y                                   error: 'dg.mse' op is left after the layout phase, expected its parts, which have kernels
     ```
   }];
 }

@@ -2,7 +2,6 @@
 #include "passes/Pipeline.h"
 
 #include "passes/Passes.h"
-#include "passes/layout/LayoutPasses.h"
 
 #include "mlir/Transforms/Passes.h"
 

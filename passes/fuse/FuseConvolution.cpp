@@ -4,7 +4,7 @@
 #include "ir/ops/arrangement/MovementOps.h"
 #include "ir/ops/product/BlockedOps.h"
 #include "ir/ops/structure/GraphOps.h"
-#include "passes/layout/LayoutPasses.h"
+#include "passes/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -12,7 +12,7 @@ using namespace mlir;
 
 namespace dg::passes {
 #define GEN_PASS_DEF_FUSECONVOLUTION
-#include "passes/layout/LayoutPasses.h.inc"
+#include "passes/Passes.h.inc"
 
 namespace {
 

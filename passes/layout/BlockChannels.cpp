@@ -8,7 +8,7 @@
 #include "ir/ops/product/ConvolutionOps.h"
 #include "ir/ops/reduction/PoolingOps.h"
 #include "ir/ops/structure/GraphOps.h"
-#include "passes/layout/LayoutPasses.h"
+#include "passes/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -16,7 +16,7 @@ using namespace mlir;
 
 namespace dg::passes {
 #define GEN_PASS_DEF_BLOCKCHANNELS
-#include "passes/layout/LayoutPasses.h.inc"
+#include "passes/Passes.h.inc"
 
 namespace {
 

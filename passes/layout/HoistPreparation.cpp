@@ -2,7 +2,7 @@
 // Moves what an inference computes from parameters alone (weights in the order in which kernels read them, factors of
 // batch norm) into a program of its own, "prepare", which runs once before the first step. Its results are inputs of
 // the chunks that it was taken from.
-#include "passes/layout/LayoutPasses.h"
+#include "passes/Passes.h"
 #include "passes/split/ValueMemory.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace dg::passes {
 #define GEN_PASS_DEF_HOISTPREPARATION
-#include "passes/layout/LayoutPasses.h.inc"
+#include "passes/Passes.h.inc"
 
 namespace {
 

@@ -2,13 +2,13 @@
 // Closes the fuse and layout phases: what codegen gets. Losses and training forms are gone, and a fused op holds
 // elementwise ops alone.
 #include "ir/ops/structure/GraphOps.h"
-#include "passes/layout/LayoutPasses.h"
+#include "passes/Passes.h"
 
 using namespace mlir;
 
 namespace dg::passes {
 #define GEN_PASS_DEF_VERIFYCHUNKS
-#include "passes/layout/LayoutPasses.h.inc"
+#include "passes/Passes.h.inc"
 
 namespace {
 

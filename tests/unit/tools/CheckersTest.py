@@ -161,7 +161,7 @@ class LitRuleTest(unittest.TestCase):
 
 class CoverageRuleTest(unittest.TestCase):
     PASSES = ('include "mlir/Pass/PassBase.td"\n'
-              'def FooBar : Pass<"dg-foo-bar"> { let summary = "s"; }\n')
+              'def FooBar : Pass<"dg-foo-bar"> { let summary = "s"; let description = [{\n```mlir\n```\n}]; }\n')
     OPS = ('include "mlir/IR/OpBase.td"\n'
            'def Dg_Dialect : Dialect { let name = "dg"; let cppNamespace = "::dg"; }\n'
            'def Dg_AddOp : Op<Dg_Dialect, "add">;\ndef Dg_AddGradOp : Op<Dg_Dialect, "add_grad">;\n')
@@ -187,6 +187,12 @@ class CoverageRuleTest(unittest.TestCase):
                                "tests/lit/passes/foo-bar.mlir": "// RUN: dg-opt --dg-foo %s\n"})
         self.assertEqual(len(found), 1, found)
         self.assertIn("does not run --dg-foo-bar", found[0])
+
+    def testPassWithoutIr(self):
+        found = self.problems({"passes/Passes.td": self.PASSES.replace("mlir\n", "\n"), "passes/FooBar.cpp": "",
+                               "tests/lit/passes/foo-bar.mlir": self.RUN})
+        self.assertEqual(found, ["passes/Passes.td:2: pass FooBar shows no IR; expected ```mlir with lines before and after in its "
+                                 "description"])
 
     def testOpWithoutTest(self):
         found = self.problems({"ir/dialect/Ops.td": self.OPS, "tests/lit/ir/a.mlir": "// RUN: dg-opt %s\n%0 = dg.add_grad %a\n"})
