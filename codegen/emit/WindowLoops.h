@@ -21,9 +21,6 @@ public:
   int64_t inputPlaces() const { return input[0] * input[1] * input[2]; }
   int64_t outputPlaces() const { return output[0] * output[1] * output[2]; }
   int64_t outputRows() const { return output[0] * output[1]; }
-  /// Columns [first, end) of the output have all taps of the last dimension inside.
-  int64_t firstInside() const { return inside.first; }
-  int64_t endInside() const { return inside.second; }
 
   struct Range {
     Value from, to;

@@ -15,7 +15,6 @@ public:
        mlir::Location location);
 
   // What the file says.
-  llvm::StringRef opType() const { return proto.op_type(); }
   int64_t version() const { return theVersion; } ///< of the opset of the node's domain
   unsigned numInputs() const { return unsigned(proto.input_size()); }
   unsigned numOutputs() const { return unsigned(proto.output_size()); }

@@ -39,11 +39,6 @@ double CostModel::kernelUs(double flops, double bytes, plan::DType type, const s
   return std::max(computeS, bytes / device.memoryBytesPerSecond) * 1e6 + device.launchUs;
 }
 
-double CostModel::transferUs(double bytes, int64_t fromRank, int64_t toRank) const {
-  const Link &link = linkBetween(fromRank, toRank);
-  return link.latencyUs + bytes / link.bytesPerSecond * 1e6;
-}
-
 /// One level: all ranks joined by the same kind of link. An all-reduce that is a reduce-scatter and an all-gather of
 /// equal cost is written as twice that cost.
 static double oneLevelUs(TaskKind kind, Algorithm algorithm, uint32_t numRanks, double bytes, const Link &link) {

@@ -40,8 +40,6 @@ public:
   /// the device has a curve for the op it is read instead: between two points straight in logarithms, outside of them
   /// in proportion, and never less than a launch.
   double kernelUs(double flops, double bytes, plan::DType type, const std::string &op = "") const;
-  /// One message: latency + bytes / bandwidth of the link between the two ranks.
-  double transferUs(double bytes, int64_t fromRank, int64_t toRank) const;
   /// `kind` is allReduce, allGather or reduceScatter; `bytes` is the size of the whole tensor (the input of allReduce
   /// and reduceScatter, the output of allGather).
   double collectiveUs(plan::TaskKind kind, Algorithm algorithm, Group group, double bytes) const;

@@ -68,7 +68,6 @@ public:
   double bytesOf(const ModelValue &value) const;
   const Division &division() const { return how; }
   const Model &model() const { return source; }
-  const CostModel &costModel() const { return costs; }
 
 private:
   void addCollective(plan::TaskKind kind, double bytes, double &us, double &sentBytes) const;

@@ -118,8 +118,7 @@ Result<OptimizerSpec> parseOptimizer(llvm::StringRef text) {
   OptimizerSpec spec = known->defaults;
   llvm::SmallVector<Key> keys = {lr, weightDecay, clipNorm, clipValue};
   keys.append(known->keys);
-  if (Status status = Assignments(text, name).parse(assignments, keys, spec); !status)
-    return status;
+  DG_RETURN_IF_ERROR(Assignments(text, name).parse(assignments, keys, spec));
   if (spec.nesterov != 0 && spec.momentum == 0)
     return Status::error(ErrorKind::usage, "optimizer '{}': nesterov needs momentum=", text.str());
   for (llvm::StringRef part : llvm::ArrayRef(parts).drop_front()) {
@@ -130,8 +129,7 @@ Result<OptimizerSpec> parseOptimizer(llvm::StringRef text) {
                            "optimizer '{}': found '{}' after ';', expected PATTERN:weight_decay=NUMBER or "
                            "PATTERN:lr=NUMBER, as *.bias:weight_decay=0",
                            text.str(), part.str());
-    if (Status status = Assignments(text, "a group of parameters").parse(own, {lr, weightDecay}, group); !status)
-      return status;
+    DG_RETURN_IF_ERROR(Assignments(text, "a group of parameters").parse(own, {lr, weightDecay}, group));
     if (group.lr >= 0 && spec.lr == 0)
       return Status::error(ErrorKind::usage,
                            "optimizer '{}': found '{}', but the optimizer's lr is 0, from which --lr and schedules "

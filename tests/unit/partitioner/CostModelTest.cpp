@@ -46,8 +46,8 @@ TEST(CostModelTest, KernelFollowsItsCurve) {
 // A message takes the link that joins its ranks.
 TEST(CostModelTest, TransferTakesItsLink) {
   CostModel costs = makeModel(2, 2);
-  EXPECT_DOUBLE_EQ(costs.transferUs(100, 0, 1), 102);
-  EXPECT_DOUBLE_EQ(costs.transferUs(100, 1, 2), 210);
+  EXPECT_EQ(&costs.linkBetween(0, 1), &costs.cluster().intraNode);
+  EXPECT_EQ(&costs.linkBetween(1, 2), &costs.cluster().interNode);
 }
 
 // One rank has nobody to talk to.
