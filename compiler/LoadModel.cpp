@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/LoadModel.h"
 
+#include "codegen/plan/DTypes.h"
 #include "compiler/ReadBytecode.h"
 #include "ir/build/Families.h"
 #include "ir/dialect/ElementTypes.h"
 #include "ir/dialect/Elements.h"
 #include "ir/dialect/TextGuard.h"
 #include "runtime/data/TensorFiles.h"
-#include "runtime/plan/Elements.h"
 
 #include "mlir/Bytecode/BytecodeReader.h"
-#include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -50,27 +49,13 @@ Result<mlir::OwningOpRef<mlir::ModuleOp>> loadModel(const std::string &path, mli
 
 bool isOnnx(const std::string &path) { return llvm::StringRef(path).ends_with(".onnx"); }
 
-static mlir::Type typeOf(mlir::MLIRContext &context, plan::DType type) {
-  mlir::Builder builder(&context);
-  return plan::withElement(type, [&]<typename T>(T) -> mlir::Type {
-    if constexpr (std::is_same_v<T, BFloat16>)
-      return builder.getBF16Type();
-    else if constexpr (plan::isFloatElement<T>)
-      return sizeof(T) == 2 ? builder.getF16Type() : sizeof(T) == 4 ? builder.getF32Type() : builder.getF64Type();
-    else if constexpr (std::is_same_v<T, bool>)
-      return builder.getI1Type();
-    else // si8 and its like are no types of the dialect
-      return std::is_signed_v<T> ? builder.getIntegerType(sizeof(T) * 8) : builder.getIntegerType(sizeof(T) * 8, false);
-  });
-}
-
 Result<ir::OnnxModel> loadOnnx(const std::string &path, mlir::MLIRContext &context, ir::OnnxOptions options,
                                const std::map<std::string, std::string> &constants, Messages &messages) {
   for (const auto &[name, file] : constants) {
     Result<data::Tensor> tensor = data::openNpy(file);
     if (!tensor)
       return Status::error(ErrorKind::badInput, "--const {}: {}", name, tensor.status().message());
-    auto type = mlir::RankedTensorType::get(tensor->shape, typeOf(context, tensor->type));
+    auto type = mlir::RankedTensorType::get(tensor->shape, codegen::typeOf(&context, tensor->type));
     auto *bytes = reinterpret_cast<const char *>(tensor->data);
     size_t size = size_t(type.getNumElements() * ir::elementBytes(type.getElementType()));
     options.constants[name] = ir::elementsOfBytes({bytes, size}, type);

@@ -1,43 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/Weights.h"
 
+#include "codegen/plan/DTypes.h"
 #include "ir/dialect/Elements.h"
+#include "runtime/plan/Elements.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 
 namespace dg::compiler {
 
 /// The type's name in safetensors.
-static std::string dtypeOf(Type type) {
-  if (auto integer = dyn_cast<IntegerType>(type))
-    return integer.getWidth() == 1 ? "BOOL" : (integer.isUnsigned() ? "U" : "I") + std::to_string(integer.getWidth());
-  return type.isBF16() ? "BF16" : "F" + std::to_string(type.getIntOrFloatBitWidth());
-}
-
-/// Null for types that no tensor of ours has.
-static Type typeOf(MLIRContext *context, StringRef dtype) {
-  auto integer = [&](unsigned width, bool isSigned = true) -> Type {
-    return IntegerType::get(context, width, isSigned ? IntegerType::Signless : IntegerType::Unsigned);
-  };
-  return llvm::StringSwitch<Type>(dtype)
-      .Case("F64", Float64Type::get(context))
-      .Case("F32", Float32Type::get(context))
-      .Case("F16", Float16Type::get(context))
-      .Case("BF16", BFloat16Type::get(context))
-      .Case("I64", integer(64))
-      .Case("I32", integer(32))
-      .Case("I16", integer(16))
-      .Case("I8", integer(8))
-      .Case("U64", integer(64, false))
-      .Case("U32", integer(32, false))
-      .Case("U16", integer(16, false))
-      .Case("U8", integer(8, false))
-      .Case("BOOL", integer(1))
-      .Default(Type());
-}
+static std::string dtypeOf(Type type) { return plan::safetensorsName(codegen::dtypeOf(type)); }
 
 void Weights::add(const std::vector<ir::OnnxWeight> &weights) {
   for (const ir::OnnxWeight &weight : weights)
@@ -60,7 +35,8 @@ Status Weights::open(const std::string &wanted) {
 
 LogicalResult Weights::take(ir::ParameterOp parameter, const package::Tensor &tensor) {
   auto type = cast<RankedTensorType>(parameter.getType());
-  Type found = typeOf(parameter.getContext(), tensor.dtype), element = type.getElementType();
+  std::optional<plan::DType> dtype = plan::safetensorsType(tensor.dtype);
+  Type found = dtype ? codegen::typeOf(parameter.getContext(), *dtype) : Type(), element = type.getElementType();
   if (type.getShape() != ArrayRef(tensor.shape) || !found || isa<FloatType>(found) != isa<FloatType>(element) ||
       (found != element && !isa<FloatType>(found)))
     return parameter.emitOpError()

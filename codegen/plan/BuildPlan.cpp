@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/plan/BuildPlan.h"
 
+#include "codegen/plan/DTypes.h"
 #include "ir/dialect/Locations.h"
 #include "ir/ops/arrangement/ShapeOps.h"
 #include "ir/ops/structure/CommunicationOps.h"
@@ -23,25 +24,6 @@ using plan::ProgramKind;
 using plan::TaskId;
 using plan::ValueId;
 using plan::ValueKind;
-
-plan::DType dtypeOf(Type type) {
-  using plan::DType;
-  Type element = getElementTypeOrSelf(type);
-  if (auto integer = dyn_cast<IntegerType>(element))
-    switch (integer.getWidth()) {
-    case 1:
-      return DType::i1;
-    case 8:
-      return integer.isUnsigned() ? DType::u8 : DType::i8;
-    case 16:
-      return integer.isUnsigned() ? DType::u16 : DType::i16;
-    case 32:
-      return integer.isUnsigned() ? DType::u32 : DType::i32;
-    default:
-      return integer.isUnsigned() ? DType::u64 : DType::i64;
-    }
-  return element.isF64() ? DType::f64 : element.isBF16() ? DType::bf16 : element.isF16() ? DType::f16 : DType::f32;
-}
 
 plan::Phase phaseOf(Phase phase) { return plan::Phase(int(phase)); }
 

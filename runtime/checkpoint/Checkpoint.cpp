@@ -3,6 +3,7 @@
 
 #include "runtime/checkpoint/ShardRuns.h"
 #include "runtime/package/ContentHash.h"
+#include "runtime/plan/Elements.h"
 
 #include <algorithm>
 #include <charconv>
@@ -17,13 +18,6 @@ namespace fs = std::filesystem;
 
 std::string nameOfStep(int64_t step) { return fmt::format("step-{:06}", step); }
 
-static const char *safetensorsType(plan::DType type) {
-  constexpr const char *names[] = {"F32", "F64", "BF16", "F16", "I64", "I32", "I16",
-                                   "I8",  "U64", "U32",  "U16", "U8",  "BOOL"};
-  static_assert(std::size(names) == allOf<plan::DType>().size());
-  return names[size_t(type)];
-}
-
 static bool isKept(const plan::Value &value) {
   return value.kind == plan::ValueKind::parameter || value.kind == plan::ValueKind::state;
 }
@@ -35,7 +29,7 @@ CheckpointTensors tensorsOf(const plan::Plan &plan) {
     const plan::Value &value = plan.values[id];
     if (!isKept(value) || !seen.insert(value.name).second)
       continue;
-    tensors.specs.push_back({value.name, safetensorsType(value.dtype), value.globalShape});
+    tensors.specs.push_back({value.name, plan::safetensorsName(value.dtype), value.globalShape});
     tensors.ids.push_back(id);
   }
   return tensors;
@@ -157,7 +151,7 @@ Status Checkpoint::check(const plan::Plan &plan, Purpose purpose) const {
     if (!isKept(value))
       continue;
     known.insert(value.name);
-    package::TensorSpec wanted{value.name, safetensorsType(value.dtype), value.globalShape};
+    package::TensorSpec wanted{value.name, plan::safetensorsName(value.dtype), value.globalShape};
     const package::Tensor *found = tensors.find(value.name);
     if (!found)
       return Status::error(ErrorKind::badInput,

@@ -2,16 +2,11 @@
 #include "runtime/data/SharedMapping.h"
 #include "runtime/data/TensorFiles.h"
 #include "runtime/package/Safetensors.h"
-
-#include <map>
+#include "runtime/plan/Elements.h"
 
 namespace dg::data {
 
 Result<Tensor> openSafetensors(const std::string &path, const std::string &name) {
-  static const std::map<std::string, DType, std::less<>> types = {
-      {"BOOL", DType::i1},   {"U8", DType::u8},   {"I8", DType::i8},   {"U16", DType::u16}, {"I16", DType::i16},
-      {"U32", DType::u32},   {"I32", DType::i32}, {"U64", DType::u64}, {"I64", DType::i64}, {"F16", DType::f16},
-      {"BF16", DType::bf16}, {"F32", DType::f32}, {"F64", DType::f64}};
   auto file = mapShared(path);
   if (!file)
     return file.status();
@@ -25,11 +20,11 @@ Result<Tensor> openSafetensors(const std::string &path, const std::string &name)
       names.push_back(tensor.name);
     return Status::error(ErrorKind::badInput, "{}: has no tensor '{}'; it has {}", path, name, fmt::join(names, ", "));
   }
-  auto type = types.find(found->dtype);
-  if (type == types.end())
+  auto type = plan::safetensorsType(found->dtype);
+  if (!type)
     return Status::error(ErrorKind::badInput, "{}: tensor '{}' is of type {}, which is not read", path, name,
                          found->dtype);
-  return Tensor{type->second, found->shape, found->data.data(), *file};
+  return Tensor{*type, found->shape, found->data.data(), *file};
 }
 
 } // namespace dg::data
