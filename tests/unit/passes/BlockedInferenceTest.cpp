@@ -5,9 +5,9 @@
 #include "ir/ops/arrangement/ShapeOps.h"
 #include "ir/ops/product/BlockedOps.h"
 #include "ir/ops/product/ConvolutionOps.h"
-#include "tests/unit/reference/SimulatedRanks.h"
 #include "passes/Pipeline.h"
 #include "tests/unit/ir/OpTable.h"
+#include "tests/unit/reference/SimulatedRanks.h"
 
 #include "mlir/Pass/PassManager.h"
 
