@@ -56,14 +56,26 @@ Result<Manifest> readManifest(const std::string &folder) {
   return manifestFromJson(std::string(reinterpret_cast<const char *>(bytes.data()), bytes.size()), path);
 }
 
-std::vector<int64_t> stepsIn(const std::string &directory) {
+std::vector<int64_t> namedStepsIn(const std::string &directory) {
   std::vector<int64_t> steps;
   std::error_code error;
   for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error))
     if (auto step = stepOfName(at->path().filename().string()))
-      if (auto manifest = readManifest(at->path().string()); manifest && manifest->state.step == *step)
-        steps.push_back(*step);
+      steps.push_back(*step);
   std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+static std::string folderOf(const std::string &directory, int64_t step) {
+  return (fs::path(directory) / nameOfStep(step)).string();
+}
+
+std::vector<int64_t> stepsIn(const std::string &directory) {
+  std::vector<int64_t> steps = namedStepsIn(directory);
+  std::erase_if(steps, [&](int64_t step) {
+    auto manifest = readManifest(folderOf(directory, step));
+    return !manifest || manifest->state.step != step;
+  });
   return steps;
 }
 
@@ -75,35 +87,23 @@ bool isUnused(const std::string &directory) {
   return !error || error == std::errc::no_such_file_or_directory;
 }
 
-Result<Checkpoint> Checkpoint::open(const std::string &path) {
+Result<Checkpoint> Checkpoint::openOne(const std::string &folder) {
   Checkpoint checkpoint;
-  checkpoint.folder = path;
-  std::error_code error;
-  if (!fs::exists(fs::path(path) / manifestFileName, error)) {
-    std::vector<int64_t> steps = stepsIn(path);
-    if (steps.empty())
-      return Status::error(ErrorKind::badInput, "{}: no whole checkpoint there; expected folders such as {}/{}", path,
-                           path, nameOfStep(1));
-    checkpoint.folder = (fs::path(path) / nameOfStep(steps.back())).string();
-  }
-  auto manifest = readManifest(checkpoint.folder);
+  checkpoint.folder = folder;
+  auto manifest = readManifest(folder);
   if (!manifest)
     return manifest.status();
   checkpoint.manifest = std::move(*manifest);
-  std::string tensorPath = checkpoint.folder + "/" + tensorFileName;
+  std::string tensorPath = folder + "/" + tensorFileName;
   auto file = package::MappedFile::open(tensorPath);
   if (!file)
     return file.status();
   auto bytes = file->bytes();
   if (bytes.size() != checkpoint.manifest.fileBytes)
-    return Status::error(ErrorKind::badInput,
-                         "{}: has {} bytes, its manifest says {}; remove {} to continue from the checkpoint before it",
-                         tensorPath, bytes.size(), checkpoint.manifest.fileBytes, checkpoint.folder);
+    return Status::error(ErrorKind::badInput, "{}: has {} bytes, its manifest says {}", tensorPath, bytes.size(),
+                         checkpoint.manifest.fileBytes);
   if (package::hashOf(bytes) != checkpoint.manifest.fileHash)
-    return Status::error(
-        ErrorKind::badInput,
-        "{}: damaged: its hash is not the manifest's; remove {} to continue from the checkpoint before it", tensorPath,
-        checkpoint.folder);
+    return Status::error(ErrorKind::badInput, "{}: damaged: its hash is not the manifest's", tensorPath);
   auto tensors = package::Safetensors::parse(bytes, tensorPath);
   if (!tensors)
     return tensors.status();
@@ -112,11 +112,52 @@ Result<Checkpoint> Checkpoint::open(const std::string &path) {
   return checkpoint;
 }
 
-Result<Checkpoint> continueIn(const std::string &directory, Checkpoint from) {
-  std::vector<int64_t> later = stepsIn(directory);
+Result<Checkpoint> Checkpoint::openLatest(const std::string &directory, Unreadable unreadable) {
+  std::vector<int64_t> steps = namedStepsIn(directory);
+  std::vector<PassedOver> unread;
+  for (; !steps.empty(); steps.pop_back()) {
+    const std::string folder = folderOf(directory, steps.back());
+    auto opened = openOne(folder);
+    std::string reason = opened.status().message();
+    if (opened && opened->state().step != steps.back())
+      reason = fmt::format("{}: its manifest is that of step {}", folder, opened->state().step);
+    if (reason.empty()) {
+      opened->unread = std::move(unread);
+      return opened;
+    }
+    unread.push_back({steps.back(), folder, std::move(reason)});
+    if (unreadable == Unreadable::refuse)
+      break;
+  }
+  if (unread.empty())
+    return Status::error(ErrorKind::badInput, "{}: no checkpoint there; expected folders such as {}/{}", directory,
+                         directory, nameOfStep(1));
+  if (unreadable == Unreadable::passOver)
+    return Status::error(ErrorKind::badInput, "{}; none of the {} checkpoints of {} can be read", unread.front().reason,
+                         unread.size(), directory);
+  steps.pop_back();
+  return Status::error(ErrorKind::badInput, "{}; {} is the latest checkpoint of {}: {}", unread.front().reason,
+                       nameOfStep(unread.front().step), directory,
+                       steps.empty() ? "there is none before it"
+                                     : fmt::format("give --resume-older to go back to one before it (the next is {}), "
+                                                   "or restore it",
+                                                   nameOfStep(steps.back())));
+}
+
+Result<Checkpoint> Checkpoint::open(const std::string &path, Unreadable unreadable) {
+  std::error_code error;
+  const bool isOne = fs::exists(fs::path(path) / manifestFileName, error) ||
+                     (namedStepsIn(path).empty() && fs::exists(fs::path(path) / tensorFileName, error));
+  return isOne ? openOne(path) : openLatest(path, unreadable);
+}
+
+Result<Checkpoint> continueIn(const std::string &directory, Checkpoint from, Unreadable unreadable) {
+  std::vector<int64_t> later = namedStepsIn(directory);
   std::erase_if(later, [&](int64_t step) { return step <= from.state().step; });
   std::error_code error;
   if (fs::equivalent(fs::canonical(from.folder, error).parent_path(), directory, error)) {
+    for (const PassedOver &one : from.unread)
+      std::erase(later, one.step);
     if (later.empty())
       return from;
     return Status::error(
@@ -126,18 +167,19 @@ Result<Checkpoint> continueIn(const std::string &directory, Checkpoint from) {
         from.folder, directory, later.back(), from.state().step);
   }
   const std::string &hash = from.manifest.fileHash;
-  for (int64_t step : later) {
-    auto manifest = readManifest((fs::path(directory) / nameOfStep(step)).string());
-    if (!manifest)
-      return manifest.status();
-    if (manifest->state.origin != hash)
+  for (int64_t step : later)
+    // What cannot be read says nothing about where it came from; if it is the latest, opening it fails below.
+    if (auto manifest = readManifest(folderOf(directory, step)); manifest && manifest->state.origin != hash)
       return Status::error(ErrorKind::usage,
                            "--checkpoint {}: holds {}, a checkpoint beyond step {} that does not continue {}; choose "
                            "another folder, or continue that training with --resume alone",
                            directory, nameOfStep(step), from.state().step, from.folder);
+  if (!later.empty()) {
+    auto latest = Checkpoint::openLatest(directory, unreadable);
+    if (!latest || latest->state().step > from.state().step)
+      return latest;
+    from.unread.insert(from.unread.end(), latest->unread.begin(), latest->unread.end());
   }
-  if (!later.empty())
-    return Checkpoint::open((fs::path(directory) / nameOfStep(later.back())).string());
   from.manifest.state.origin = hash;
   return from;
 }

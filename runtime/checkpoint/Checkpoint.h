@@ -21,15 +21,27 @@ namespace dg::checkpoint {
 /// optimizer state is lost silently; inference takes the parameters and leaves the rest.
 enum class Purpose { training, inference };
 
+/// What becomes of a latest checkpoint that cannot be read: the run is refused, or the one before it is taken and
+/// Checkpoint::passedOver says so (--resume-older).
+enum class Unreadable { refuse, passOver };
+
+/// A checkpoint that was asked for and could not be read.
+struct PassedOver {
+  int64_t step = 0;
+  std::string folder, reason;
+};
+
 /// A checkpoint whose manifest and tensors passed every check. Immutable; processes forked later share its mapping.
 class Checkpoint {
 public:
-  /// `path` is a checkpoint (DIR/step-000123) or a folder of them, of which the latest whole one is taken. Reads the
-  /// whole file once to verify its hash. Fails with badInput.
-  static Result<Checkpoint> open(const std::string &path);
+  /// `path` is a checkpoint (DIR/step-000123) or a folder of them, of which the latest by name is taken. Reads the
+  /// whole file once to verify its hash. Fails with badInput, naming what cannot be read.
+  static Result<Checkpoint> open(const std::string &path, Unreadable unreadable = Unreadable::refuse);
 
   const TrainingState &state() const { return manifest.state; }
   const std::string &path() const { return folder; }
+  /// Those of later steps that could not be read, the latest first. Empty without Unreadable::passOver.
+  const std::vector<PassedOver> &passedOver() const { return unread; }
 
   /// Whether every parameter and state of the plan is here with its type and shape, and nothing is left over
   /// (training). Fails with badInput and the name of the first tensor that is missing, different or left over.
@@ -39,7 +51,10 @@ public:
   Status restore(const plan::Plan &plan, plan::Coordinates at, ValueAccess &values) const;
 
 private:
-  friend Result<Checkpoint> continueIn(const std::string &directory, Checkpoint from);
+  friend Result<Checkpoint> continueIn(const std::string &directory, Checkpoint from, Unreadable unreadable);
+  static Result<Checkpoint> openOne(const std::string &folder);
+  static Result<Checkpoint> openLatest(const std::string &directory, Unreadable unreadable);
+  std::vector<PassedOver> unread;
   Manifest manifest;
   std::string folder;
   package::MappedFile file;
@@ -48,15 +63,18 @@ private:
 
 /// Where a training that is to go on in `directory` begins. That is `from`, except where a run that began there has
 /// written later checkpoints into `directory` already: then the same command was started again, and the latest of these
-/// is taken. Fails with usage if `directory` holds checkpoints of later steps that do not continue `from`: the run
-/// would replace them one by one, and until then the latest would be another training's.
-Result<Checkpoint> continueIn(const std::string &directory, Checkpoint from);
+/// is taken, as Checkpoint::open takes it. Fails with usage if `directory` holds checkpoints of later steps that do not
+/// continue `from`: the run would replace them one by one, and until then the latest would be another training's.
+Result<Checkpoint> continueIn(const std::string &directory, Checkpoint from, Unreadable unreadable);
 
 /// The manifest of the checkpoint in `folder`. Fails with badInput.
 Result<Manifest> readManifest(const std::string &folder);
 
 /// The steps that have a whole manifest in `directory`, ascending; empty if there is no such folder.
 std::vector<int64_t> stepsIn(const std::string &directory);
+
+/// The steps that have a folder in `directory`, ascending, whether it can be read or not.
+std::vector<int64_t> namedStepsIn(const std::string &directory);
 
 /// Whether a training could begin in `directory`: it is missing, or nothing in it has a checkpoint's name, damaged ones
 /// included.

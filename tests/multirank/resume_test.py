@@ -125,6 +125,21 @@ class ResumeTest(runs.JobTest):
                 self.assertTrue(self.checkpoint_files("saved") == before, "a whole checkpoint was altered")
         self.run_job(job, *flags, "--steps", "40", "--resume", self.path("saved", "step-000030"))
 
+    def test_a_damaged_latest_is_named(self):
+        job = self.job("mlp", "--batch", "10")
+        flags = [*runs.MLP_DATA, "--checkpoint-every", "10steps", "--checkpoint", self.path("cut")]
+        self.run_job(job, *flags, "--steps", "30")
+        damaged = self.path("cut", "step-000030", "manifest.json")
+        os.truncate(damaged, 50)
+        refused = self.run_job(job, *flags, "--steps", "40", "--resume", code=65)
+        self.assertIn(damaged, refused.err)
+        self.assertIn("--resume-older", refused.err)
+        self.assertEqual(refused.of("step"), [])
+        older = self.run_job(job, *flags, "--steps", "25", "--resume", "--resume-older", "--keep", "1")
+        self.assertEqual(older.of("start")[0]["step"], 20)
+        self.assertIn(damaged, older.err)
+        self.assertIn("goes back from step 30 to step 20", older.err)
+
     def test_incomplete_restore_is_refused(self):
         for name, (model, flags, data) in PLANS.items():
             with self.subTest(name):

@@ -119,6 +119,9 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
                           "continue from the latest checkpoint of --checkpoint (begin, if there is none), or of this "
                           "folder; default: off")
                ->expected(0, 1);
+  app.add_flag("--resume-older", flags.resumeOlder,
+               "where the latest checkpoint cannot be read, go back to the latest that can; default: that is an error")
+      ->needs(resume);
   auto *check = app.add_flag(
       "--check-numerics", flags.checkNumerics,
       "stop at the first op that makes a NaN or infinity, and name it; ranks then use one thread; default: off");

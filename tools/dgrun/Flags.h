@@ -17,7 +17,7 @@ struct Flags {
   std::optional<int64_t> evalBatch, shuffleBuffer, epochs, steps;
   bool checkNumerics = false, allowNan = false, dryRun = false;
   int64_t checkReplicas = 0;
-  bool noShuffle = false, dropLast = false, resume = false, json = false, evaluate = false;
+  bool noShuffle = false, dropLast = false, resume = false, resumeOlder = false, json = false, evaluate = false;
   std::optional<double> validation;
   std::optional<int64_t> keep;
   std::optional<std::string> evalEvery, keepBest, stopWhen, logEvery, jsonEvery;

@@ -80,7 +80,7 @@ static Status openCheckpoint(const Flags &flags, const plan::Plan &plan, bool is
     if (isGiven && flags.checkpoint.empty())
       return Status::error(ErrorKind::usage, "{}: say where: --checkpoint DIR", flag);
   if (!flags.resume) {
-    if (auto steps = flags.checkpoint.empty() ? std::vector<int64_t>() : checkpoint::stepsIn(flags.checkpoint);
+    if (auto steps = flags.checkpoint.empty() ? std::vector<int64_t>() : checkpoint::namedStepsIn(flags.checkpoint);
         !steps.empty())
       return Status::error(
           ErrorKind::usage,
@@ -94,11 +94,12 @@ static Status openCheckpoint(const Flags &flags, const plan::Plan &plan, bool is
     return Status::error(ErrorKind::usage, "--resume: say from where: --resume DIR or --checkpoint DIR");
   if (flags.resumeFrom.empty() && !isInference && checkpoint::isUnused(from))
     return Status::ok(); // The first start of a job that is started again with the same command; see notesOn.
-  auto opened = checkpoint::Checkpoint::open(from);
+  const auto unreadable = flags.resumeOlder ? checkpoint::Unreadable::passOver : checkpoint::Unreadable::refuse;
+  auto opened = checkpoint::Checkpoint::open(from, unreadable);
   if (!opened)
     return opened.status();
   if (!isInference && !flags.checkpoint.empty())
-    opened = checkpoint::continueIn(flags.checkpoint, std::move(*opened));
+    opened = checkpoint::continueIn(flags.checkpoint, std::move(*opened), unreadable);
   if (!opened)
     return opened.status();
   assignment.resume.emplace(std::move(*opened));
@@ -359,6 +360,10 @@ static std::string findRandom(const Assignment &assignment) {
 
 std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignment) {
   std::vector<std::string> notes;
+  if (assignment.resume)
+    for (const checkpoint::PassedOver &one : assignment.resume->passedOver())
+      notes.push_back(fmt::format("{}; --resume-older goes back from step {} to step {}", one.reason, one.step,
+                                  assignment.resume->state().step));
   if (!assignment.training) {
     if (std::string random = findRandom(assignment); !random.empty())
       notes.push_back(random);

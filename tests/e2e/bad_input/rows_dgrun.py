@@ -223,8 +223,10 @@ def flag_rows():
     add("an evaluation of samples that are mixed", ["--drop-last", "--eval-data", "x=x.npy", "--eval-data", "y=y.npy"], USAGE,
         ["--eval-data", "whole batches of 12"], job="centred.dgx")
     add("resume from nowhere", ["--resume"], USAGE, ["--resume DIR"])
-    add("resume without a checkpoint", ["--resume", "nowhere"], BAD_FILE, ["nowhere", "no whole checkpoint"])
-    add("resume where all checkpoints are damaged", ["--checkpoint", "torn", "--resume"], BAD_FILE, ["torn", "no whole checkpoint"])
+    add("resume without a checkpoint", ["--resume", "nowhere"], BAD_FILE, ["nowhere", "no checkpoint there"])
+    add("resume where all checkpoints are damaged", ["--checkpoint", "torn", "--resume"], BAD_FILE, ["torn/step-000007", "there is none before it"])
+    add("resume-older where all checkpoints are damaged", ["--checkpoint", "torn", "--resume", "--resume-older"], BAD_FILE,
+        ["torn/step-000007", "none of the 1 checkpoints"])
     add("resume with the checkpoint of another model", ["--resume", "saved"], BAD_FILE, ["saved/step-", "'mlp'", "expects"], job="classes.dgx",
         data=["--data", "x=images.npy", "--data", "y=labels.npy"])
     add("a training on top of another", ["--checkpoint", "saved"], USAGE, ["saved", "--resume"])

@@ -149,13 +149,45 @@ TEST(Checkpoint, latestIsTheHighestWholeOne) {
     writeExample(plan, folder.path("ckpt"), at);
   }
   EXPECT_EQ(stepsIn(folder.path("ckpt")), (std::vector<int64_t>{5, 70, 1000000}));
-  fs::create_directory(folder.path("ckpt/step-2000000"));
   fs::create_directory(folder.path("ckpt/step-3000000.partial"));
-  fs::copy(folder.path("ckpt/step-000070"), folder.path("ckpt/step-4000000"), fs::copy_options::recursive);
   EXPECT_EQ(Checkpoint::open(folder.path("ckpt"))->state().step, 1000000);
-  fs::resize_file(folder.path("ckpt/step-1000000/manifest.json"), 50);
-  EXPECT_EQ(Checkpoint::open(folder.path("ckpt"))->state().step, 70);
   EXPECT_EQ(Checkpoint::open(folder.path("ckpt/step-000005"))->state().step, 5);
+}
+
+// A step back in silence loses work: each way in which the latest can be damaged is an error that names it, and
+// --resume-older says what it passes over.
+TEST(Checkpoint, anUnreadableLatestIsNeverPassedOverInSilence) {
+  plan::Plan plan = makePlan(1, 1, 1);
+  const std::pair<const char *, std::function<void(const std::string &)>> damages[] = {
+      {"manifest.json", [](const std::string &at) { fs::resize_file(at + "/manifest.json", 50); }},
+      {"manifest.json", [](const std::string &at) { fs::remove(at + "/manifest.json"); }},
+      {"step-000200", [](const std::string &at) { fs::remove_all(at), fs::create_directory(at); }},
+      {"step 100",
+       [](const std::string &at) { fs::remove_all(at), fs::copy(fs::path(at).parent_path() / "step-000100", at); }},
+      {"hash", [](const std::string &at) {
+         std::fstream file(at + "/model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+         file.seekp(-3, std::ios::end).put('\x55');
+       }}};
+  for (const auto &[word, damage] : damages) {
+    TemporaryFolder folder;
+    for (int64_t step : {100, 200}) {
+      TrainingState at = state;
+      at.step = step;
+      writeExample(plan, folder.path("ckpt"), at);
+    }
+    damage(folder.path("ckpt/step-000200"));
+    expectRefused(Checkpoint::open(folder.path("ckpt")).status(),
+                  {word, "step-000200", "--resume-older", "the next is step-000100"});
+    auto older = Checkpoint::open(folder.path("ckpt"), Unreadable::passOver);
+    ASSERT_TRUE(older) << older.status().message();
+    EXPECT_EQ(older->state().step, 100);
+    ASSERT_EQ(older->passedOver().size(), 1u);
+    EXPECT_EQ(older->passedOver()[0].step, 200);
+    EXPECT_NE(older->passedOver()[0].reason.find(word), std::string::npos) << older->passedOver()[0].reason;
+    auto continued = continueIn(folder.path("ckpt"), std::move(*older), Unreadable::passOver);
+    ASSERT_TRUE(continued) << continued.status().message();
+    EXPECT_EQ(continued->state().step, 100);
+  }
 }
 
 TEST(Checkpoint, missingFoldersAreNamed) {
@@ -172,7 +204,7 @@ TEST(Checkpoint, damagedTensorsAreFound) {
     file.seekp(-3, std::ios::end);
     file.put('\x55');
   }
-  expectRefused(Checkpoint::open(folder.path("ckpt")).status(), {path, "hash", "remove"});
+  expectRefused(Checkpoint::open(folder.path("ckpt")).status(), {path, "hash", "none before it"});
   fs::resize_file(path, fs::file_size(path) - 1);
   expectRefused(Checkpoint::open(folder.path("ckpt")).status(), {path, "bytes"});
   fs::remove(path);
@@ -295,7 +327,7 @@ void writeSteps(const std::string &directory, std::initializer_list<int64_t> ste
 
 Result<Checkpoint> continueFrom(const std::string &from, const std::string &directory) {
   auto opened = Checkpoint::open(from);
-  return opened ? continueIn(directory, std::move(*opened)) : Result<Checkpoint>(opened.status());
+  return opened ? continueIn(directory, std::move(*opened), Unreadable::refuse) : Result<Checkpoint>(opened.status());
 }
 
 void expectUsageError(const Status &status, std::initializer_list<std::string> words) {
