@@ -184,6 +184,17 @@ Result<Checkpoint> continueIn(const std::string &directory, Checkpoint from, Unr
   return from;
 }
 
+Status setAside(const PassedOver &damaged) {
+  const std::string aside = damaged.folder + ".damaged";
+  std::error_code error;
+  fs::remove_all(aside, error); // of the same step, set aside before
+  fs::rename(damaged.folder, aside, error);
+  if (error)
+    return Status::error(ErrorKind::runFailed, "{}: cannot be renamed to {}: {}; remove it", damaged.folder, aside,
+                         error.message());
+  return Status::ok();
+}
+
 Status Checkpoint::check(const plan::Plan &plan, Purpose purpose) const {
   auto describe = [](const package::TensorSpec &spec) {
     return fmt::format("{} [{}]", spec.dtype, fmt::join(spec.shape, ", "));

@@ -80,6 +80,10 @@ std::vector<int64_t> namedStepsIn(const std::string &directory);
 /// included.
 bool isUnused(const std::string &directory);
 
+/// Gives the folder of a checkpoint that was passed over another name (….damaged), so that it is neither the latest nor
+/// counted among those that stay. For who holds the folder's lock. Fails with runFailed.
+Status setAside(const PassedOver &damaged);
+
 /// "step-000123".
 std::string nameOfStep(int64_t step);
 

@@ -143,12 +143,14 @@ static Status moveIntoPlace(const std::string &partial, const std::string &final
 }
 
 Result<CheckpointWriter> CheckpointWriter::create(const plan::Plan &plan, int64_t rank, const std::string &directory,
-                                                  const ValueAccess &values, Agreement agree, bool allowNan) {
+                                                  const ValueAccess &values, Agreement agree, bool allowNan,
+                                                  const std::string &run) {
   CheckpointWriter writer;
   writer.plan = &plan;
   writer.rank = rank;
   writer.at = plan.mesh.coordinatesOf(rank);
   writer.directory = directory;
+  writer.run = run;
   writer.values = &values;
   writer.agree = std::move(agree);
   writer.tensors = tensorsOf(plan);
@@ -250,6 +252,7 @@ Status CheckpointWriter::finish(const std::string &partial, const std::string &f
   auto written = readManifest(partial);
   if (!written)
     return Status::error(ErrorKind::runFailed, "{}; earlier checkpoints are as they were", written.status().message());
+  DG_RETURN_IF_ERROR(checkOwner());
   DG_RETURN_IF_ERROR(moveIntoPlace(partial, final));
   return syncNames(directory);
 }

@@ -286,7 +286,9 @@ void removeUnfinished(const Assignment &assignment, bool hadRankZero) {
   if (assignment.inference)
     removeUnfinishedResults(*assignment.inference);
   if (hadRankZero && assignment.training && !assignment.training->checkpointDirectory.empty())
-    checkpoint::removeUnfinished(assignment.training->checkpointDirectory);
+    if (const auto &training = *assignment.training;
+        checkpoint::checkFence(training.checkpointDirectory, training.checkpointRun))
+      checkpoint::removeUnfinished(training.checkpointDirectory);
   if (!assignment.tracePath.empty())
     TraceRecorder::removeUnfinished(assignment.tracePath, assignment.job->plan().mesh.numRanks());
 }

@@ -167,7 +167,7 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
   }
   if (!options.checkpointDirectory.empty()) {
     auto made = checkpoint::CheckpointWriter::create(run.plan, run.rank, options.checkpointDirectory, run.executor,
-                                                     run.agree, options.allowNan);
+                                                     run.agree, options.allowNan, options.checkpointRun);
     if (!made)
       return made.status();
     writer.emplace(std::move(*made));
@@ -298,6 +298,7 @@ Status Loop::save() {
   if (run.rank == 0) {
     if (isBest)
       bestSaved = state.step;
+    DG_RETURN_IF_ERROR(writer->checkOwner());
     checkpoint::retain(options.checkpointDirectory, {options.keep, bestSaved});
   }
   run.reporter.checkpoint({*path, state.step, secondsSince(begin), isBest});

@@ -26,6 +26,7 @@ struct TrainingOptions {
   bool dropLast = false;
   int64_t evalBatch = 0;           ///< 0: the program's
   std::string checkpointDirectory; ///< empty: none
+  std::string checkpointRun;       ///< whose lock that folder has: checkpoint::FolderLock::run
   Interval checkpointEvery;
   Interval evalEvery = {.epochs = 1};
   int64_t keep = 0;                      ///< the latest so many checkpoints stay; 0: all

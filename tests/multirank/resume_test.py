@@ -125,6 +125,24 @@ class ResumeTest(runs.JobTest):
                 self.assertTrue(self.checkpoint_files("saved") == before, "a whole checkpoint was altered")
         self.run_job(job, *flags, "--steps", "40", "--resume", self.path("saved", "step-000030"))
 
+    def test_two_runs_never_share_a_folder(self):
+        job = self.job("mlp", "--batch", "10")
+        flags = [*runs.MLP_DATA, "--checkpoint-every", "10steps", "--checkpoint", self.path("one")]
+        with self.start(job, *flags, *runs.ENDLESS, "--seed", "1") as first:
+            first.wait_for_event("checkpoint")
+            before = os.listdir(self.path("one"))
+            for more in (["--seed", "2"], ["--seed", "2", "--resume"], ["--resume"]):
+                with self.subTest(more):
+                    second = self.run_job(job, *flags, "--steps", "1000000", *more, code=2)
+                    self.assertEqual(second.of("step"), [])
+            self.assertIn(f"process {first.launcher()} on host {runs.HOST}", second.err)
+            self.assertIn("run.lock", before)
+            runs.signal_process(first.launcher(), signal.SIGKILL)
+            first.process.wait(runs.DEADLINE_S)
+        third = self.run_job(job, *flags, "--steps", str(int(sorted(os.listdir(self.path("one")))[-1][5:11]) + 10), "--resume")
+        self.assertIn("ended without releasing", third.err)
+        self.assertNotIn("run.lock", os.listdir(self.path("one")))
+
     def test_a_damaged_latest_is_named(self):
         job = self.job("mlp", "--batch", "10")
         flags = [*runs.MLP_DATA, "--checkpoint-every", "10steps", "--checkpoint", self.path("cut")]
@@ -139,6 +157,7 @@ class ResumeTest(runs.JobTest):
         self.assertEqual(older.of("start")[0]["step"], 20)
         self.assertIn(damaged, older.err)
         self.assertIn("goes back from step 30 to step 20", older.err)
+        self.assertEqual(sorted(os.listdir(self.path("cut"))), ["step-000025", "step-000030.damaged"])
 
     def test_incomplete_restore_is_refused(self):
         for name, (model, flags, data) in PLANS.items():

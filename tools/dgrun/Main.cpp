@@ -46,6 +46,17 @@ int main(int argc, char **argv) {
   if (where->node == 0)
     for (const std::string &note : dgrun::notesOn(flags, *assignment))
       fmt::print(stderr, "dgrun: note: {}\n", note);
+  std::optional<checkpoint::FolderLock> lock;
+  if (where->node == 0) {
+    auto taken = dgrun::lockFolder(*assignment);
+    if (!taken)
+      return endBeforeRanks(options, taken.status());
+    if (*taken)
+      lock.emplace(std::move(**taken));
+    if (lock && !lock->replaced().empty())
+      fmt::print(stderr, "dgrun: note: {} ended without releasing {}; its lock is replaced\n", lock->replaced(),
+                 assignment->training->checkpointDirectory);
+  }
   const plan::Plan &plan = (*job)->plan();
   options.numRanks = plan.mesh.numRanks();
   options.describeTask = [&](uint32_t task) {

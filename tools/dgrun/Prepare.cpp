@@ -14,6 +14,7 @@
 namespace dg::dgrun {
 
 using session::Assignment;
+namespace fs = std::filesystem;
 
 static Result<data::DataSpecs> readSpecs(const char *flag, const std::vector<std::string> &sources,
                                          const std::vector<std::string> &normalizations, uint64_t seed) {
@@ -79,9 +80,10 @@ static Status openCheckpoint(const Flags &flags, const plan::Plan &plan, bool is
                                {"--keep-best", flags.keepBest.has_value()}})
     if (isGiven && flags.checkpoint.empty())
       return Status::error(ErrorKind::usage, "{}: say where: --checkpoint DIR", flag);
+  if (!flags.checkpoint.empty())
+    assignment.stepsBefore = checkpoint::namedStepsIn(flags.checkpoint);
   if (!flags.resume) {
-    if (auto steps = flags.checkpoint.empty() ? std::vector<int64_t>() : checkpoint::namedStepsIn(flags.checkpoint);
-        !steps.empty())
+    if (const auto &steps = assignment.stepsBefore; !steps.empty())
       return Status::error(
           ErrorKind::usage,
           "--checkpoint {}: holds a training up to step {}; add --resume to continue it, or choose another "
@@ -356,6 +358,27 @@ static std::string findRandom(const Assignment &assignment) {
   return fmt::format("{} parameter{} ('{}'{}) have random values: the job holds no weights; give --resume DIR, or "
                      "compile it with --weights",
                      names.size(), names.size() == 1 ? "" : "s", *names.begin(), names.size() == 1 ? "" : ", …");
+}
+
+Result<std::optional<checkpoint::FolderLock>> lockFolder(Assignment &assignment) {
+  using Lock = std::optional<checkpoint::FolderLock>;
+  if (!assignment.training || assignment.training->checkpointDirectory.empty())
+    return Lock();
+  const std::string &directory = assignment.training->checkpointDirectory;
+  auto lock = checkpoint::FolderLock::take(directory);
+  if (!lock)
+    return lock.status();
+  if (checkpoint::namedStepsIn(directory) != assignment.stepsBefore)
+    return Status::error(ErrorKind::usage,
+                         "--checkpoint {}: another run has saved there since this one looked; start it again",
+                         directory);
+  std::error_code error;
+  if (assignment.resume)
+    for (const checkpoint::PassedOver &one : assignment.resume->passedOver())
+      if (fs::equivalent(fs::path(one.folder).parent_path(), directory, error))
+        DG_RETURN_IF_ERROR(checkpoint::setAside(one));
+  assignment.training->checkpointRun = lock->run();
+  return Lock(std::move(*lock));
 }
 
 std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignment) {

@@ -2,6 +2,7 @@
 // From flags to an assignment: everything that can be wrong with files and flags is found here, before a rank exists.
 #pragma once
 
+#include "runtime/checkpoint/FolderLock.h"
 #include "runtime/session/RankSession.h"
 #include "tools/dgrun/Flags.h"
 
@@ -9,6 +10,11 @@ namespace dg::dgrun {
 
 /// Opens data and checkpoint and completes the options. `job` outlives the assignment; `ranksOnHost` share its cores.
 Result<session::Assignment> prepare(const Flags &flags, const session::Job &job, int64_t ranksOnHost);
+
+/// Locks the folder of a training's checkpoints for this run and sets those aside that --resume-older passed over.
+/// Nothing if it has none. For node 0, before ranks are forked; hold it until they have ended. Fails with usage if the
+/// folder is another run's, or has changed since it was read.
+Result<std::optional<checkpoint::FolderLock>> lockFolder(session::Assignment &assignment);
 
 /// What the user of a run that is in order may still want to know before it starts, a sentence each.
 std::vector<std::string> notesOn(const Flags &flags, const session::Assignment &assignment);
