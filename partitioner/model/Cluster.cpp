@@ -2,13 +2,12 @@
 // Presets and the JSON of a cluster file. The only file of this folder that includes the JSON library.
 #include "partitioner/model/Cluster.h"
 
-#include <nlohmann/json.hpp>
+#include "runtime/support/FileReading.h"
+#include "runtime/support/Json.h"
 
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <vector>
 
 namespace dg::partitioner {
@@ -276,24 +275,22 @@ Result<Cluster> findCluster(std::string_view spec) {
       DG_RETURN_IF_ERROR(applyOptions(cluster, spec, spec.substr(name.size() + 1)));
     return cluster;
   }
-  std::ifstream file{std::string(spec), std::ios::binary};
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf()))
+  constexpr size_t mostBytes = size_t(16) << 20; // the speeds of a million devices
+  auto text = readText(std::string(spec), mostBytes);
+  if (!text)
     return Status::error(
         ErrorKind::badInput,
         "cannot read cluster file '{}'; expected a readable JSON file or a preset (cpu, a100x8, h100x8, "
         "with :nodes=N)",
         spec);
-  return parseCluster(text.str(), std::string(spec));
+  return parseCluster(*text, std::string(spec));
 }
 
 Result<Cluster> parseCluster(const std::string &text, const std::string &where) {
-  json document;
-  try {
-    document = json::parse(text);
-  } catch (const json::exception &error) {
-    return Status::error(ErrorKind::badInput, "{}: not JSON: {}", where, error.what());
-  }
+  auto read = parseJson(text, where);
+  if (!read)
+    return read.status();
+  json &document = *read;
   ObjectReader reader(document, where, "");
   Cluster cluster;
   if (uint64_t version = reader.getCount("version", INT32_MAX); version != clusterVersion)

@@ -2,8 +2,7 @@
 #include "runtime/checkpoint/Manifest.h"
 
 #include "runtime/package/ContentHash.h"
-
-#include <nlohmann/json.hpp>
+#include "runtime/support/Json.h"
 
 #include <bit>
 #include <cmath>
@@ -98,9 +97,11 @@ Result<Manifest> manifestFromJson(const std::string &text, const std::string &pa
   auto damaged = [&](const std::string &what) {
     return Status::error(ErrorKind::badInput, "{}: {}; this checkpoint cannot be used", path, what);
   };
-  nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object())
-    return damaged("is not whole JSON");
+  auto read = parseJson(text, path);
+  if (!read || !read->is_object())
+    return read ? damaged("is not whole JSON")
+                : Status::error(ErrorKind::badInput, "{}; this checkpoint cannot be used", read.status().message());
+  nlohmann::json &json = *read;
   try {
     if (json.at("format") != formatName)
       return damaged("is not the manifest of a checkpoint");

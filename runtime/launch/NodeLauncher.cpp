@@ -3,6 +3,7 @@
 
 #include "runtime/launch/Coordinator.h"
 #include "runtime/launch/link/LinkTimes.h"
+#include "runtime/support/Printable.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -252,7 +253,7 @@ int launchNode(const LaunchOptions &options, NodeOptions nodes, const RankMain &
 }
 
 int endBeforeRanks(const LaunchOptions &options, const Status &status) {
-  fmt::print(stderr, "{}: {}\n", options.tool, status.message());
+  fmt::print(stderr, "{}: {}\n", options.tool, printable(status.message()));
   if (options.onFailure)
     options.onFailure({.text = status.message()});
   return status.exitCode();

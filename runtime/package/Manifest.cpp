@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The manifest as JSON, and the seal.
 #include "runtime/package/Manifest.h"
-#include "runtime/package/Package.h"
 
-#include <nlohmann/json.hpp>
+#include "runtime/package/Package.h"
+#include "runtime/support/Json.h"
 
 namespace dg::package {
 
@@ -39,7 +39,10 @@ Result<Manifest> manifestFromJson(std::string_view text, const std::string &path
   auto damaged = [&](std::string_view what) {
     return Status::error(ErrorKind::badInput, "{}: {}: {}; compile it again with dgc", path, manifestName, what);
   };
-  Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  auto read = parseJson<Json>(text, manifestName);
+  if (!read)
+    return Status::error(ErrorKind::badInput, "{}: {}; compile it again with dgc", path, read.status().message());
+  Json &document = *read;
   if (!document.is_object() || !document.contains("version") || !document["version"].is_number_integer())
     return damaged("not a manifest of a DG package");
   Manifest manifest;

@@ -3,7 +3,7 @@
 // element.
 #include "runtime/package/Safetensors.h"
 
-#include <nlohmann/json.hpp>
+#include "runtime/support/Json.h"
 
 #include <algorithm>
 #include <bit>
@@ -45,12 +45,15 @@ Result<Json> parseHeader(std::string_view text, const std::string &file) {
       twice = parsed.get<std::string>();
     return true;
   };
-  Json header = Json::parse(text, watch, /*allow_exceptions=*/false);
+  auto read = parseJson(text, file, watch);
+  if (!read)
+    return Status::error(ErrorKind::badInput, "{}; expected the header of a safetensors file", read.status().message());
+  Json &header = *read;
   if (!header.is_object())
     return Status::error(ErrorKind::badInput, "{}: not a safetensors file: its header is no JSON object", file);
   if (!twice.empty())
     return Status::error(ErrorKind::badInput, "{}: tensor '{}' occurs twice", file, twice);
-  return header;
+  return read;
 }
 
 Status readMetadata(const Json &json, std::map<std::string, std::string> &notes, const std::string &file) {

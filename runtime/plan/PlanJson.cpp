@@ -3,10 +3,10 @@
 // what is written is what is read. Keys that hold their default are left out; unknown keys, wrong types and unknown
 // enumerators are errors that name the path.
 #include "runtime/plan/Plan.h"
+
 #include "runtime/plan/PlanIndices.h"
 #include "runtime/plan/TaskTraits.h"
-
-#include <nlohmann/json.hpp>
+#include "runtime/support/Json.h"
 
 #include <algorithm>
 #include <concepts>
@@ -384,16 +384,11 @@ private:
   std::vector<std::string_view> known;
 };
 
-/// Whether the text parses, and where it stops if not. nlohmann throws; nothing leaves this function.
 Result<Json> parse(const std::string &text) {
-  try {
-    return Json::parse(text);
-  } catch (const nlohmann::json::parse_error &error) {
-    return Status::error(ErrorKind::badInput, "plan.json: not JSON, stopped at byte {} of {}; compile the job again",
-                         error.byte, text.size());
-  } catch (const std::exception &error) {
-    return Status::error(ErrorKind::badInput, "plan.json: not readable: {}", error.what());
-  }
+  auto document = parseJson(text, "plan.json");
+  if (!document)
+    return Status::error(ErrorKind::badInput, "{}; compile the job again", document.status().message());
+  return document;
 }
 
 /// The version is looked at before anything else, so that a later plan is not reported as a wrong key.

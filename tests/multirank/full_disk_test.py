@@ -36,10 +36,10 @@ class FullDiskTest(runs.JobTest):
             self.assertTrue(written[name] == content, f"{name} differs")
 
     def test_disk_is_full(self):
-        # A checkpoint of this model is two pages, tensors and manifest: no room for the tensors, then none for the manifest.
+        # The lock is a page, a checkpoint of this model two, tensors and manifest: no room for the tensors, then none for the manifest.
         job = self.job("mlp", "--batch", "10", "--mesh", "data=2,pipe=2")
         page = os.sysconf("SC_PAGE_SIZE")
-        for pages in (2, 3):
+        for pages in (3, 4):
             with self.subTest(pages=pages):
                 folder = os.path.join(DISK, str(pages))
                 os.mkdir(folder)

@@ -3,6 +3,7 @@
 #include "compiler/Compile.h"
 #include "compiler/ListOps.h"
 #include "partitioner/schedule/ScheduleDescriptor.h"
+#include "runtime/support/Printable.h"
 #include "tools/FlagChecks.h"
 #include "tools/dgc/FatalErrors.h"
 #include "tools/dgc/Report.h"
@@ -15,7 +16,7 @@ namespace {
 /// The exit code, after the message of a failure.
 int endWith(const dg::Status &status) {
   if (!status)
-    std::fprintf(stderr, "dgc: error: %s\n", status.message().c_str());
+    std::fprintf(stderr, "dgc: error: %s\n", dg::printable(status.message()).c_str());
   return status.exitCode();
 }
 

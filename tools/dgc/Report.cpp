@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgc/Report.h"
 
+#include "runtime/support/Printable.h"
+
 #include "llvm/Support/Path.h"
 
 #include <unistd.h>
@@ -19,7 +21,7 @@ void Report::print(const compiler::Message &message) {
     return showProgress(message.text);
   clearProgress();
   const char *place = message.kind == Kind::error ? "dgc: error: " : message.kind == Kind::note ? "dgc: note: " : "";
-  std::fprintf(stderr, "%s%s\n", place, message.text.c_str());
+  std::fprintf(stderr, "%s%s\n", place, printable(message.text).c_str());
 }
 
 void Report::printPhases(const std::vector<compiler::Phase> &phases) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // dgrun: flags, then the libraries. It never compiles and never interprets ops.
 #include "runtime/session/report/MemoryUse.h"
+#include "runtime/support/Printable.h"
 #include "tools/dgrun/Flags.h"
 #include "tools/dgrun/Prepare.h"
 #include "tools/dgrun/Probe.h"
@@ -45,7 +46,7 @@ int main(int argc, char **argv) {
   assignment->device = dgrun::rankDevice();
   if (where->node == 0)
     for (const std::string &note : dgrun::notesOn(flags, *assignment))
-      fmt::print(stderr, "dgrun: note: {}\n", note);
+      fmt::print(stderr, "dgrun: note: {}\n", printable(note));
   std::optional<checkpoint::FolderLock> lock;
   if (where->node == 0) {
     auto taken = dgrun::lockFolder(*assignment);

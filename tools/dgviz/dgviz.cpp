@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // dgviz: draws the plan inside a package as one self-contained HTML page, prints it, serves it, or exports it.
 #include "runtime/support/FileWriting.h"
+#include "runtime/support/Printable.h"
 #include "tools/dgviz/Exports.h"
 #include "tools/dgviz/Page.h"
 #include "tools/dgviz/Server.h"
@@ -101,7 +102,7 @@ Status run(const Options &options) {
   if (!report)
     return report.status();
   if (options.asText)
-    return print(viz::textSummary(*report));
+    return print(printable(viz::textSummary(*report)));
   Result<std::string> result = options.format == "html" ? viz::makePage(*report) : exported(*report, options.format);
   if (!result)
     return result.status();
@@ -150,6 +151,6 @@ int main(int argc, char **argv) {
     options.output = options.format == "html" ? "plan.html" : "-";
   Status status = run(options);
   if (!status)
-    std::fprintf(stderr, "dgviz: error: %s\n", status.message().c_str());
+    std::fprintf(stderr, "dgviz: error: %s\n", printable(status.message()).c_str());
   return status.exitCode();
 }

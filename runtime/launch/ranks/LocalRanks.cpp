@@ -3,6 +3,7 @@
 
 #include "runtime/launch/ranks/OrphanSegments.h"
 #include "runtime/launch/ranks/RankProcess.h"
+#include "runtime/support/Printable.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -320,7 +321,7 @@ void LocalRanks::finish() {
   sink({.kind = Kind::gone, .text = packProgress(progress())});
 }
 
-void LocalRanks::say(const std::string &text) { error.add(fmt::format("{}: {}\n", options.tool, text)); }
+void LocalRanks::say(const std::string &text) { error.add(fmt::format("{}: {}\n", options.tool, printable(text))); }
 
 void LocalRanks::tellFailure(const RankFailure &failure) {
   say(failure.text);

@@ -3,6 +3,7 @@
 
 #include "runtime/session/report/JsonLine.h"
 #include "runtime/session/report/ProgressBar.h"
+#include "runtime/support/Printable.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -214,7 +215,7 @@ private:
   }
   template <typename... Args> void line(fmt::format_string<Args...> format, Args &&...args) {
     clearBar();
-    out.write(fmt::format(format, std::forward<Args>(args)...) + "\n");
+    out.write(printable(fmt::format(format, std::forward<Args>(args)...)) + "\n");
   }
   Output out;
   FILE *bar;

@@ -88,6 +88,11 @@ class LayersTest(unittest.TestCase):
     def testConditionalAndIndentedIncludeIsSeen(self):
         self.assertOne({"passes/A.cpp": "#if X\n  #  include <ucp/api/ucp.h>\n#endif\n"}, "passes/A.cpp:2", "(UCX)")
 
+    def testSecondWayToReadJson(self):
+        for call in ("Json::parse(text)", "nlohmann::json::parse(text, nullptr, false)", "json::from_cbor(bytes)"):
+            self.assertOne({"tools/dgviz/A.cpp": f"Json json = {call};\n"}, "tools/dgviz/A.cpp:1", "runtime/support/Json.h", "parseJson")
+        self.assertEqual([], self.violations({"tests/unit/A.cpp": "auto a = Json::parse(text);\n"}))
+
     def testCircle(self):
         self.assertOne({"runtime/data/A.h": '#include "runtime/launch/B.h"\n',
                         "runtime/launch/B.h": '#include "runtime/data/A.h"\n'}, "circle", "runtime/data -> runtime/launch")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgviz/facts/Parameters.h"
 
-#include <nlohmann/json.hpp>
+#include "runtime/support/Json.h"
 
 namespace dg::viz {
 
@@ -10,7 +10,10 @@ using Json = nlohmann::json;
 static std::string textOf(const Json &value) { return value.is_string() ? value.get<std::string>() : std::string(); }
 
 Result<std::vector<Parameter>> parametersFromJson(const std::string &text) {
-  Json json = Json::parse(text, nullptr, false);
+  auto read = parseJson(text, "parameters.json");
+  if (!read)
+    return Status::error(ErrorKind::badInput, "{}; compile the job again", read.status().message());
+  const Json &json = *read;
   if (!json.is_object() || !json.contains("parameters") || !json["parameters"].is_array())
     return Status::error(ErrorKind::badInput, "parameters.json: expected an object with parameters, as dgc --json "
                                               "prints; compile the job again");

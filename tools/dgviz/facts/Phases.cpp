@@ -2,8 +2,7 @@
 #include "tools/dgviz/facts/Phases.h"
 
 #include "runtime/plan/PlanFacts.h"
-
-#include <nlohmann/json.hpp>
+#include "runtime/support/Json.h"
 
 #include <algorithm>
 
@@ -81,7 +80,10 @@ Status readPhase(const Json &json, size_t index, CompilerPhase &phase) {
 } // namespace
 
 Result<std::vector<CompilerPhase>> phasesFromJson(const std::string &text) {
-  Json json = Json::parse(text, nullptr, false);
+  auto read = parseJson(text, "phases.json");
+  if (!read)
+    return Status::error(ErrorKind::badInput, "{}; compile the job again", read.status().message());
+  const Json &json = *read;
   if (!json.is_object() || json.value("version", Json()) != knownVersion || !json.contains("phases") ||
       !json["phases"].is_array())
     return Status::error(ErrorKind::badInput, "phases.json: expected version {} with phases; compile the job again",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgviz/facts/SearchReasons.h"
 
-#include <nlohmann/json.hpp>
+#include "runtime/support/Json.h"
 
 namespace dg::viz {
 
@@ -28,7 +28,10 @@ const Json &listOf(const Json &object, const char *key) {
 } // namespace
 
 Result<SearchReasons> reasonsFromJson(const std::string &text) {
-  Json json = Json::parse(text, nullptr, false);
+  auto read = parseJson(text, "explain.json");
+  if (!read)
+    return Status::error(ErrorKind::badInput, "{}; compile the job again", read.status().message());
+  const Json &json = *read;
   if (!json.is_object() || !json.contains("blocks"))
     return Status::error(ErrorKind::badInput,
                          "explain.json: expected an object with blocks, as dgc --explain=json prints; compile the job "

@@ -3,10 +3,10 @@
 // ten.
 #include "tools/dgviz/time/Trace.h"
 
-#include <nlohmann/json.hpp>
+#include "runtime/support/FileReading.h"
+#include "runtime/support/Json.h"
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <tuple>
 
@@ -23,25 +23,22 @@ public:
   TraceReader(const std::string &path, const plan::Plan &plan) : path(path), plan(plan) {}
 
   Result<Trace> read() {
-    std::ifstream file(path, std::ios::binary);
-    if (!file)
-      return Status::error(ErrorKind::badInput, "{}: cannot be read: give the file that dgrun --trace wrote", path);
-    Json rest = Json::parse(
-        file,
-        [this](int depth, Json::parse_event_t event, Json &parsed) {
-          if (event == Json::parse_event_t::key && depth == 1)
-            isInEvents = parsed == "traceEvents", hasEvents |= isInEvents;
-          if (event != Json::parse_event_t::object_end || depth != 2 || !isInEvents)
-            return true;
-          if (failure)
-            take(parsed);
-          return false;
-        },
-        /*allow_exceptions=*/false);
-    if (rest.is_discarded() || !hasEvents)
+    auto text = readText(path, JsonBounds().bytes);
+    if (!text)
+      return Status::error(ErrorKind::badInput, "{}; give the file that dgrun --trace wrote", text.status().message());
+    auto rest = parseJson(*text, path, [this](int depth, Json::parse_event_t event, Json &parsed) {
+      if (event == Json::parse_event_t::key && depth == 1)
+        isInEvents = parsed == "traceEvents", hasEvents |= isInEvents;
+      if (event != Json::parse_event_t::object_end || depth != 2 || !isInEvents)
+        return true;
+      if (failure)
+        take(parsed);
+      return false;
+    });
+    if (!rest || !hasEvents)
       return Status::error(ErrorKind::badInput,
-                           "{}: is no whole trace: expected the JSON that dgrun --trace writes, with \"traceEvents\"",
-                           path);
+                           "{}: is no whole trace: expected the JSON that dgrun --trace writes, with \"traceEvents\"{}",
+                           path, rest ? "" : " (" + rest.status().message() + ")");
     if (!failure)
       return failure;
     if (steps.empty())
