@@ -30,14 +30,21 @@ namespace {
 /// An open file that closes itself.
 class File {
 public:
-  File(const std::string &path, int flags) : handle(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
+  explicit File(int handle) : handle(handle) {}
+  /// What has that name and is no link.
+  File(const std::string &path, int flags) : handle(::open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC)) {
+    if (handle < 0)
+      handle = -errno;
+  }
   ~File() {
     if (handle >= 0)
       ::close(handle);
   }
   File(const File &) = delete;
   File &operator=(const File &) = delete;
+  /// Below 0: the negative of errno.
   int get() const { return handle; }
+  int error() const { return -handle; }
 
 private:
   int handle;
@@ -85,10 +92,10 @@ static Status makeProbe(const std::string &directory, const std::string &probe) 
   if (int code = makeFolders(directory); code != 0)
     return Status::error(ErrorKind::usage, "--checkpoint {}: the folder cannot be made on host {}: {}", directory,
                          hostName(), std::strerror(code));
-  File file(probe, O_WRONLY | O_CREAT | O_TRUNC);
+  File file(makeFileAnew(probe));
   if (file.get() < 0)
     return Status::error(ErrorKind::usage, "--checkpoint {}: host {} cannot write there: {}; choose another folder",
-                         directory, hostName(), std::strerror(errno));
+                         directory, hostName(), std::strerror(file.error()));
   return Status::ok();
 }
 
@@ -97,13 +104,13 @@ static Status openProbe(const std::string &directory, const std::string &probe) 
   File file(probe, O_WRONLY);
   if (file.get() >= 0)
     return Status::ok();
-  if (errno == ENOENT)
+  if (file.error() == ENOENT)
     return Status::error(ErrorKind::usage,
                          "--checkpoint {}: host {} does not see what rank 0 writes there; give a folder that all hosts "
                          "share",
                          directory, hostName());
   return Status::error(ErrorKind::usage, "--checkpoint {}: host {} cannot write there: {}; choose another folder",
-                       directory, hostName(), std::strerror(errno));
+                       directory, hostName(), std::strerror(file.error()));
 }
 
 /// Which of the tensors a step changes: what is only read, as a mask, may hold infinities from the beginning.
@@ -181,9 +188,9 @@ Status CheckpointWriter::reserve(const std::string &partial) const {
     return Status::error(ErrorKind::runFailed, "{}: cannot be made: {}; earlier checkpoints are as they were", partial,
                          error.message());
   std::string path = partial + "/" + tensorFileName;
-  File file(path, O_WRONLY | O_CREAT | O_EXCL);
+  File file(makeNewFile(path));
   if (file.get() < 0)
-    return failed(path, "cannot be made", errno);
+    return failed(path, "cannot be made", file.error());
   if (int code = ::posix_fallocate(file.get(), 0, off_t(layout.fileBytes)); code != 0) {
     struct statvfs disk{};
     uint64_t available = ::statvfs(partial.c_str(), &disk) == 0 ? uint64_t(disk.f_bavail) * disk.f_frsize : 0;
@@ -198,7 +205,7 @@ Status CheckpointWriter::writeShards(const std::string &partial, int64_t step) c
   std::string path = partial + "/" + tensorFileName;
   File file(path, O_WRONLY);
   if (file.get() < 0)
-    return failed(path, "cannot be opened", errno);
+    return failed(path, "cannot be opened", file.error());
   bool wrote = false;
   for (size_t i = 0; i < tensors.ids.size(); ++i) {
     const plan::Value &value = plan->values[tensors.ids[i]];
@@ -232,7 +239,7 @@ Status CheckpointWriter::finish(const std::string &partial, const std::string &f
   {
     File file(tensorPath, O_RDONLY);
     if (file.get() < 0 || ::fsync(file.get()) != 0)
-      return failed(tensorPath, "cannot be synchronised", errno);
+      return failed(tensorPath, "cannot be synchronised", file.get() < 0 ? file.error() : errno);
   }
   auto mapped = package::MappedFile::open(tensorPath);
   if (!mapped)
@@ -240,9 +247,9 @@ Status CheckpointWriter::finish(const std::string &partial, const std::string &f
   auto bytes = mapped->bytes();
   std::string text = toJson({state, bytes.size(), package::hashOf(bytes)});
   {
-    File file(manifestPath, O_WRONLY | O_CREAT | O_EXCL);
+    File file(makeNewFile(manifestPath));
     if (file.get() < 0)
-      return failed(manifestPath, "cannot be made", errno);
+      return failed(manifestPath, "cannot be made", file.error());
     DG_RETURN_IF_ERROR(writeAll(file.get(), text.data(), text.size(), 0, manifestPath));
     if (::fsync(file.get()) != 0)
       return failed(manifestPath, "cannot be synchronised", errno);

@@ -8,12 +8,10 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
-#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
@@ -68,16 +66,6 @@ static std::optional<uint64_t> startOf(int64_t pid) {
   return start;
 }
 
-static std::string randomName() {
-  unsigned char bytes[8] = {};
-  if (::getrandom(bytes, sizeof bytes, 0) != ssize_t(sizeof bytes))
-    std::memset(bytes, 0, sizeof bytes);
-  std::string name;
-  for (unsigned char byte : bytes)
-    name += fmt::format("{:02x}", byte);
-  return name;
-}
-
 /// Nothing if there is no lock. One that cannot be understood is somebody's all the same.
 static std::optional<Holder> readHolder(const std::string &path) {
   std::ifstream file(path);
@@ -112,9 +100,9 @@ static std::string ageOf(const std::string &path) {
 /// Writes the line beside the lock and links it to its name. Returns 0, EEXIST if there is a lock, or errno.
 static int makeLock(const std::string &path, const Holder &holder) {
   const std::string beside = path + "." + holder.run;
-  int file = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  int file = makeNewFile(beside);
   if (file < 0)
-    return errno;
+    return -file;
   std::string line = fmt::format("{} {} {} {} {}\n", holder.run, holder.host, holder.pid, holder.started, holder.place);
   int code = writeAllAt(file, line.data(), line.size(), 0);
   if (code == 0 && ::fsync(file) != 0)
@@ -138,9 +126,9 @@ static std::string guardOf(const std::string &path, const Holder &holder) { retu
 /// may have its own there. Returns 0, EEXIST if somebody else is at it, or errno.
 static int removeStale(const std::string &path, const Holder &holder) {
   const std::string guard = guardOf(path, holder);
-  int file = ::open(guard.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  int file = makeNewFile(guard);
   if (file < 0)
-    return errno;
+    return -file;
   ::close(file);
   if (auto now = readHolder(path); now && now->run == holder.run)
     ::unlink(path.c_str());
@@ -162,7 +150,7 @@ Status checkFence(const std::string &directory, const std::string &run) {
 Result<FolderLock> FolderLock::take(const std::string &directory) {
   FolderLock lock;
   lock.directory = directory;
-  lock.id = randomName();
+  lock.id = randomSuffix();
   std::error_code error;
   const bool wasThere = fs::is_directory(directory, error);
   if (int code = makeFolders(directory); code != 0)

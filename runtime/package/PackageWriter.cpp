@@ -136,7 +136,7 @@ Status writeAndProve(const std::string &partial, const std::vector<PackageEntry>
 
 Status writePackage(const std::string &path, const std::vector<PackageEntry> &entries) {
   DG_RETURN_IF_ERROR(checkNames(entries));
-  const std::string target = followLinks(path), partial = target + ".partial";
+  const std::string target = followLinks(path), partial = fmt::format("{}.{}.partial", target, randomSuffix());
   Status status = writeAndProve(partial, entries);
   if (status && std::rename(partial.c_str(), target.c_str()) != 0)
     status =

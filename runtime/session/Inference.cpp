@@ -116,9 +116,9 @@ public:
   std::string partial() const { return partialOf(path); }
 
   Status create() const {
-    int made = ::open(partial().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int made = makeFileAnew(partial()); // every rank knows the name
     if (made < 0)
-      return failed(errno);
+      return failed(-made);
     int code = ::posix_fallocate(made, 0, off_t(fileBytes));
     if (code == 0)
       code = writeAllAt(made, header.data(), header.size(), 0);
@@ -126,7 +126,7 @@ public:
     return code == 0 ? Status::ok() : failed(code);
   }
   Status open() {
-    file = ::open(partial().c_str(), O_WRONLY | O_CLOEXEC);
+    file = ::open(partial().c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
     return file >= 0 ? Status::ok() : failed(errno);
   }
   /// Rows `first` … of the result, from the first rows of a slot.

@@ -2,10 +2,12 @@
 #include "runtime/support/FileWriting.h"
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/random.h>
 #include <unistd.h>
 
 namespace fs = std::filesystem;
@@ -58,13 +60,42 @@ std::string followLinks(const std::string &path) {
   return target.string();
 }
 
-/// Returns 0 or errno.
-static int writeTo(const std::string &path, std::string_view text) {
-  std::FILE *file = std::fopen(path.c_str(), "wbe");
-  if (!file)
-    return errno;
-  int code = std::fwrite(text.data(), 1, text.size(), file) == text.size() ? 0 : errno;
-  if (std::fclose(file) != 0 && code == 0)
+std::string randomSuffix() {
+  unsigned char bytes[8] = {};
+  // The kernel gives so few bytes at once, or has none at all: then names are only as unique as the time.
+  if (::getrandom(bytes, sizeof bytes, 0) != ssize_t(sizeof bytes)) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count() ^ int64_t(::getpid()) << 40;
+    std::memcpy(bytes, &now, sizeof bytes);
+  }
+  std::string name;
+  for (unsigned char byte : bytes)
+    name += fmt::format("{:02x}", byte);
+  return name;
+}
+
+int makeNewFile(const std::string &path) {
+  int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  return file >= 0 ? file : -errno;
+}
+
+int makeFileAnew(const std::string &path) {
+  ::unlink(path.c_str());
+  return makeNewFile(path);
+}
+
+/// Returns 0 or errno. Takes the descriptor; `file` below 0 is the negative of errno.
+static int writeTo(int file, std::string_view text) {
+  if (file < 0)
+    return -file;
+  int code = 0;
+  while (!text.empty() && code == 0) {
+    ssize_t count = ::write(file, text.data(), text.size()); // a pipe has no offset
+    if (count > 0)
+      text.remove_prefix(size_t(count));
+    else if (count == 0 || errno != EINTR)
+      code = count == 0 ? ENOSPC : errno;
+  }
+  if (::close(file) != 0 && code == 0)
     code = errno;
   return code;
 }
@@ -74,10 +105,11 @@ Status writeFile(const std::string &path, std::string_view text) {
   fs::file_status found = fs::status(path, error);
   int code = 0;
   if (fs::exists(found) && !fs::is_regular_file(found)) {
-    code = writeTo(path, text);
+    int device = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    code = writeTo(device >= 0 ? device : -errno, text);
   } else {
-    const std::string target = followLinks(path), partial = fmt::format("{}.{}.partial", target, getpid());
-    code = writeTo(partial, text);
+    const std::string target = followLinks(path), partial = fmt::format("{}.{}.partial", target, randomSuffix());
+    code = writeTo(makeNewFile(partial), text);
     if (code == 0 && std::rename(partial.c_str(), target.c_str()) != 0)
       code = errno;
     if (code != 0)

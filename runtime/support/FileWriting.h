@@ -25,6 +25,17 @@ int makeFolders(const std::string &path);
 /// What a path leads to where it is a link, so that a file that is renamed to its place leaves the link a link.
 std::string followLinks(const std::string &path);
 
+/// A name that nobody can guess, for a file beside the one that it becomes: 16 hexadecimal digits.
+std::string randomSuffix();
+
+/// Makes a file that was not there and opens it for writing; a link with that name is not followed. Returns the
+/// descriptor, or the negative of errno.
+int makeNewFile(const std::string &path);
+
+/// The same where a name must be known to several processes: what has it, a link too, is removed first, never written
+/// through. Of another user's in a folder such as /tmp it fails with EEXIST.
+int makeFileAnew(const std::string &path);
+
 /// Writes a file whole or not at all: beside its place, then renamed. A device or pipe is written to as it is. Fails
 /// with runFailed.
 Status writeFile(const std::string &path, std::string_view text);

@@ -2,6 +2,8 @@
 // One thread and one wait for all connections: a client that is slow or says nothing keeps nobody else waiting.
 #include "tools/dgviz/Server.h"
 
+#include "runtime/support/FileWriting.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -59,7 +61,7 @@ std::string headerOf(const std::string &request, std::string_view name) {
   return "";
 }
 
-std::string answerTo(const std::string &request, const std::string &page, uint16_t port) {
+std::string answerTo(const std::string &request, const std::string &page, uint16_t port, const std::string &path) {
   auto answer = [](const char *status, std::string_view body, const char *type) {
     return fmt::format("HTTP/1.1 {}\r\nContent-Type: {}; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n"
                        "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
@@ -69,10 +71,10 @@ std::string answerTo(const std::string &request, const std::string &page, uint16
   std::string host = headerOf(request, "Host");
   if (host != fmt::format("127.0.0.1:{}", port) && host != fmt::format("localhost:{}", port))
     return answer("403 Forbidden", "This page is for 127.0.0.1 only.\n", "text/plain");
-  if (request.rfind("GET / ", 0) == 0)
+  if (request.rfind("GET " + path + " ", 0) == 0)
     return answer("200 OK", page, "text/html");
   if (request.rfind("GET ", 0) == 0)
-    return answer("404 Not Found", "There is only the page at /.\n", "text/plain");
+    return answer("404 Not Found", "There is only the page at the address that dgviz printed.\n", "text/plain");
   return answer("405 Method Not Allowed", "Only GET is answered.\n", "text/plain");
 }
 
@@ -88,11 +90,11 @@ public:
   Clock::time_point until() const { return deadline; }
 
   /// Goes on as far as the socket allows; false when the connection is over.
-  bool proceed(const std::string &page, uint16_t port) {
+  bool proceed(const std::string &page, uint16_t port, const std::string &path) {
     if (answer.empty() && !read())
       return false;
     if (answer.empty() && (request.find("\r\n\r\n") != std::string::npos || request.size() >= maxRequestBytes))
-      answer = answerTo(request, page, port);
+      answer = answerTo(request, page, port, path);
     return answer.empty() || write();
   }
 
@@ -146,7 +148,9 @@ Status serve(const std::string &page, uint16_t port, const std::function<void(co
       listen(listener, 16) != 0 || getsockname(listener, reinterpret_cast<sockaddr *>(&address), &length) != 0)
     return cannot("nothing can be answered at", port);
   uint16_t taken = ntohs(address.sin_port);
-  announce(fmt::format("http://127.0.0.1:{}/", taken));
+  // Loopback is every user's: only who reads what is printed knows the path.
+  const std::string path = fmt::format("/{}{}/", randomSuffix(), randomSuffix());
+  announce(fmt::format("http://127.0.0.1:{}{}", taken, path));
   std::vector<Client> clients;
   while (true) {
     std::vector<pollfd> entries = {{stop, POLLIN, 0}, {listener, POLLIN, 0}};
@@ -164,7 +168,7 @@ Status serve(const std::string &page, uint16_t port, const std::function<void(co
       return Status::ok();
     std::vector<Client> kept;
     for (size_t i = 0; i < clients.size(); ++i)
-      if ((entries[i + 2].revents == 0 || clients[i].proceed(page, taken)) && Clock::now() < clients[i].until())
+      if ((entries[i + 2].revents == 0 || clients[i].proceed(page, taken, path)) && Clock::now() < clients[i].until())
         kept.push_back(std::move(clients[i]));
     clients = std::move(kept);
     if (entries[1].revents)

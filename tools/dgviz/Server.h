@@ -9,10 +9,10 @@
 
 namespace dg::viz {
 
-/// Answers GET / with the page on 127.0.0.1 until SIGINT or SIGTERM arrives; `port` 0 takes a free one. `announce` gets
-/// the address once it answers. Connections are served side by side, each within ten seconds; requests that name
-/// another host are refused, so that no web page can read the plan under a name that points here. Fails with runFailed
-/// if the port cannot be had.
+/// Answers with the page on 127.0.0.1 until SIGINT or SIGTERM arrives; `port` 0 takes a free one. `announce` gets the
+/// address once it answers, with a random path, for other users of the host reach the port too. Connections are served
+/// side by side, each within ten seconds; requests that name another host are refused, so that no web page can read the
+/// plan under a name that points here. Fails with runFailed if the port cannot be had.
 Status serve(const std::string &page, uint16_t port, const std::function<void(const std::string &)> &announce);
 
 } // namespace dg::viz

@@ -206,9 +206,10 @@ Result<std::unique_ptr<Reporter>> makeEventReporter(const std::string &directory
   ::gethostname(host, sizeof host - 1);
   std::string path =
       fmt::format("{}/events.out.tfevents.{:010}.{}.{}", directory, int64_t(std::time(nullptr)), host, ::getpid());
-  FILE *file = std::fopen(path.c_str(), "wbe");
+  const int made = makeNewFile(path);
+  FILE *file = made >= 0 ? ::fdopen(made, "wb") : nullptr;
   if (!file)
-    return refuse(errno);
+    return refuse(made >= 0 ? errno : -made);
   return std::unique_ptr<Reporter>(std::make_unique<EventReporter>(file, path));
 }
 

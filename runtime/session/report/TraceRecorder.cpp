@@ -2,6 +2,7 @@
 #include "runtime/session/report/TraceRecorder.h"
 
 #include "runtime/session/report/JsonLine.h"
+#include "runtime/support/FileWriting.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -9,6 +10,8 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <unistd.h>
+#include <utility>
 
 namespace dg::session {
 
@@ -37,6 +40,34 @@ static Status cannotWrite(const std::string &path) {
   return Status::error(ErrorKind::runFailed, "{}: the trace cannot be written: {}", path, std::strerror(errno));
 }
 
+namespace {
+
+/// A file of a name that other ranks know, written from its beginning to its end.
+class TraceFile {
+public:
+  explicit TraceFile(const std::string &path) : file(makeFileAnew(path)) {}
+  ~TraceFile() { close(); }
+  TraceFile(const TraceFile &) = delete;
+  TraceFile &operator=(const TraceFile &) = delete;
+  void add(std::string_view text) {
+    isWhole = isWhole && file >= 0 && writeAllAt(file, text.data(), text.size(), bytes) == 0;
+    bytes += text.size();
+  }
+  /// Whether all of it was written; errno says why not.
+  bool close() {
+    if (file >= 0)
+      isWhole = ::close(std::exchange(file, -1)) == 0 && isWhole;
+    return isWhole;
+  }
+
+private:
+  int file;
+  uint64_t bytes = 0;
+  bool isWhole = true;
+};
+
+} // namespace
+
 Status TraceRecorder::writePart(const std::string &path) const {
   std::string name = partOf(path, rank), metadata;
   auto label = [&](const char *kind, size_t lane, const std::string &text) {
@@ -47,25 +78,27 @@ Status TraceRecorder::writePart(const std::string &path) const {
   label("process_name", 0, fmt::format("rank {} (pipe {}, data {}, tensor {})", rank, at.pipe, at.data, at.tensor));
   for (size_t lane = 0; lane < trace.numLanes(); ++lane)
     label("thread_name", lane, lane == trace.communicationLane() ? "communication" : fmt::format("thread {}", lane));
-  std::ofstream file(name, std::ios::binary | std::ios::trunc);
-  file << metadata << events;
-  file.close();
-  return file ? Status::ok() : cannotWrite(name);
+  TraceFile file(name);
+  file.add(metadata);
+  file.add(events);
+  return file.close() ? Status::ok() : cannotWrite(name);
 }
 
 Status TraceRecorder::join(const std::string &path) const {
   std::string whole = path + ".partial";
-  std::ofstream file(whole, std::ios::binary | std::ios::trunc);
-  file << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  TraceFile file(whole);
+  file.add("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
   for (int64_t other = 0; other < plan.mesh.numRanks(); ++other) {
     std::ifstream part(partOf(path, other), std::ios::binary);
-    file << part.rdbuf();
     if (!part)
       return cannotWrite(partOf(path, other));
+    for (std::string text(size_t(1) << 20, '\0'); part;) {
+      part.read(text.data(), std::streamsize(text.size()));
+      file.add(std::string_view(text).substr(0, size_t(part.gcount())));
+    }
   }
-  file << "{\"name\":\"end\",\"ph\":\"M\",\"pid\":0}\n]}\n";
-  file.close();
-  if (!file || std::rename(whole.c_str(), path.c_str()) != 0)
+  file.add("{\"name\":\"end\",\"ph\":\"M\",\"pid\":0}\n]}\n");
+  if (!file.close() || std::rename(whole.c_str(), path.c_str()) != 0)
     return cannotWrite(path);
   return Status::ok();
 }

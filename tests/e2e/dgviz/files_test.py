@@ -96,8 +96,8 @@ class FilesTest(unittest.TestCase):
         server = subprocess.Popen([jobs.tool("dgviz"), self.job, "--serve"], stdout=subprocess.PIPE, text=True)
         try:
             address = server.stdout.readline().strip()
-            self.assertRegex(address, r"^http://127\.0\.0\.1:\d+/$")
-            port = int(address.rsplit(":", 1)[1].rstrip("/"))
+            self.assertRegex(address, r"^http://127\.0\.0\.1:\d+/[0-9a-f]{32}/$")
+            port, path = int(address.split(":")[2].split("/")[0]), "/" + address.split("/", 3)[3]
 
             def ask(method, path, host):
                 connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
@@ -109,11 +109,13 @@ class FilesTest(unittest.TestCase):
                 connection.close()
                 return answer.status, body
 
-            status, page = ask("GET", "/", f"127.0.0.1:{port}")
+            status, page = ask("GET", path, f"127.0.0.1:{port}")
             self.assertEqual(status, 200)
             with open(jobs.page(self.folder.name, self.job), encoding="utf-8") as file:
                 self.assertEqual(page, file.read())
-            self.assertEqual(ask("GET", "/", "evil.example")[0], 403)
+            self.assertEqual(ask("GET", path, "evil.example")[0], 403)
+            for guess in ("/", path[:-1], path[:-2] + "/", "/" + "0" * 32 + "/"):
+                self.assertEqual(ask("GET", guess, f"localhost:{port}")[0], 404, "the path is the secret")
             self.assertEqual(ask("GET", "/etc/passwd", f"localhost:{port}")[0], 404)
             self.assertEqual(ask("POST", "/", f"localhost:{port}")[0], 405)
             server.send_signal(signal.SIGINT)
@@ -127,8 +129,9 @@ class FilesTest(unittest.TestCase):
         server = subprocess.Popen([jobs.tool("dgviz"), self.job, "--serve"], stdout=subprocess.PIPE, text=True)
         idle = []
         try:
-            port = int(server.stdout.readline().strip().rsplit(":", 1)[1].rstrip("/"))
-            for words in (b"", b"GET / HT", f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode()):
+            address = server.stdout.readline().strip()
+            port, path = int(address.split(":")[2].split("/")[0]), "/" + address.split("/", 3)[3]
+            for words in (b"", b"GET / HT", f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode()):
                 client = socket.create_connection(("127.0.0.1", port), timeout=jobs.DEADLINE_S)
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 client.sendall(words)  # says nothing, half of it, or all of it and never reads the answer
@@ -136,7 +139,7 @@ class FilesTest(unittest.TestCase):
             begin = time.monotonic()
             for _ in range(3):
                 connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-                connection.request("GET", "/")
+                connection.request("GET", path)
                 self.assertEqual(connection.getresponse().status, 200)
                 connection.close()
             self.assertLess(time.monotonic() - begin, 5, "the others have ten seconds each")
