@@ -29,9 +29,9 @@ struct PackageEntry {
   }
 };
 
-/// Writes "<path>.<random>.partial", reads it back with every check, then renames it: a failure leaves neither a half-written
-/// package nor a changed old one. Fails with usage on a name that is empty, double, or reserved, and with runFailed
-/// when the disk does. The same entries give the same bytes.
+/// Writes "<path>.<random>.partial", reads it back with every check, then renames it: a failure leaves neither a
+/// half-written package nor a changed old one. Fails with usage on a name that is empty, double, or reserved, and with
+/// runFailed when the disk does. The same entries give the same bytes.
 Status writePackage(const std::string &path, const std::vector<PackageEntry> &entries);
 
 /// An open package. Spans live as long as it does. Any thread may read.
