@@ -4,6 +4,8 @@
 
 usage: usage_test.py DG_FROM_TORCH [VENV]
 """
+import ctypes
+import json
 import os
 import subprocess
 import sys
@@ -46,7 +48,29 @@ CASES = [
     (["net.py:good", "-o", "a.pt", "--load", "noise.safetensors"], 65, "is no safetensors file"),
     (["net.py:good", "-o", "a.pt", "--load", "other.safetensors"], 65, "has no tensor of the module"),
     (["net.py:good", "-o", "a.pt", "--load", "shape.safetensors"], 65, "has 'bias' as F32 [2], but the module has it as torch.float32 [3]"),
+    (["net.py:good", "-o", "a.pt", "--load", "short.safetensors"], 65, "has 8 bytes for 'bias', expected 12"),
+    (["net.py:good", "-o", "a.pt", "--load", "whole"], 0, "1 tensors from whole/step-000001/model.safetensors"),
+    (["net.py:good", "-o", "a.pt", "--load", "altered"], 65, "damaged: its hash is "),
+    (["net.py:good", "-o", "a.pt", "--load", "cut"], 65, "bytes, its manifest says "),
+    (["net.py:good", "-o", "a.pt", "--load", "unreadable"], 65, "is not the manifest of a checkpoint"),
+    (["net.py:good", "-o", "empty", "--load", "whole"], 1, "empty: cannot be written: Is a directory"),
 ]
+
+
+def safetensors(name, shape, data):
+    header = json.dumps({name: {"dtype": "F32", "shape": shape, "data_offsets": [0, len(data)]}}).encode()
+    return len(header).to_bytes(8, "little") + header + data
+
+
+def manifest_of(content):
+    """What dgrun writes beside the tensors, as far as it is read here."""
+    class Hash(ctypes.Structure):
+        _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+    hash_of = ctypes.CDLL("libxxhash.so.0").XXH3_128bits
+    hash_of.restype, hash_of.argtypes = Hash, [ctypes.c_char_p, ctypes.c_size_t]
+    found = hash_of(content, len(content))
+    return json.dumps({"file_bytes": len(content), "file_xxh3": f"{found.high:016x}{found.low:016x}"}).encode()
 
 
 def main(script, venv=""):
@@ -64,13 +88,19 @@ def main(script, venv=""):
         os.mkdir(os.path.join(folder, "empty"))
         write("net.py", SOURCE.encode())
         write("noise.safetensors", b"noise")
-        for name, tensor in (("other", b"w"), ("shape", b"bias")):
-            header = b'{"' + tensor + b'":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
-            write(name + ".safetensors", len(header).to_bytes(8, "little") + header + bytes(8))
+        for name, tensor, shape in (("other", "w", [2]), ("shape", "bias", [2]), ("short", "bias", [3])):
+            write(name + ".safetensors", safetensors(tensor, shape, bytes(8)))
+        content = safetensors("bias", [3], bytes(12))
+        for name, tensors, manifest in (("whole", content, manifest_of(content)), ("altered", content[:-1] + b"\1", manifest_of(content)),
+                                        ("cut", content[:-1], manifest_of(content)), ("unreadable", content, b"{}")):
+            os.makedirs(os.path.join(folder, name, "step-000001"))
+            write(name + "/step-000001/model.safetensors", tensors)
+            write(name + "/step-000001/manifest.json", manifest)
         for arguments, code, words in CASES:
             run = subprocess.run([python, "-B", os.path.abspath(script), *arguments], cwd=folder, capture_output=True, text=True, timeout=100)
             if run.returncode != code or words not in run.stdout + run.stderr or "Traceback" in run.stderr:
                 problems.append(f"{arguments}: found exit code {run.returncode} and {run.stdout}{run.stderr}, expected {code} and '{words}'")
+        problems += [f"{name} is left behind" for name in os.listdir(folder) if name.endswith(".partial")]
     print("\n".join(problems) or f"{len(CASES)} cases")
     return 1 if problems else 0
 
