@@ -16,7 +16,7 @@ static constexpr unsigned maxDepth = 64;
 static constexpr int64_t maxMerged = 1024;
 static constexpr StringLiteral declaration = "dg.initializer:";
 /// The fields `metadata_props` of newer files, which the protobuf classes of libonnx-dev do not have.
-static constexpr int nodeMetadata = 9, valueMetadata = 4;
+static constexpr int nodeMetadata = 9, valueMetadata = 4, graphMetadata = 16;
 
 template <typename Message> static llvm::StringMap<std::string> metadataOf(const Message &message, int field) {
   llvm::StringMap<std::string> entries;
@@ -52,6 +52,18 @@ static std::string placeholderOf(StringRef name) {
     if (!llvm::isAlnum(letter))
       letter = '_';
   return text;
+}
+
+/// The parameters of a graph signature by their placeholders, from lines such as "p_fc_weight: PARAMETER
+/// target='fc.weight'".
+static llvm::StringMap<std::string> parametersIn(StringRef signature) {
+  llvm::StringMap<std::string> targets;
+  for (StringRef line : llvm::split(signature, '\n')) {
+    auto [placeholder, rest] = line.split(": PARAMETER target='");
+    if (size_t end = rest.find('\''); end != StringRef::npos)
+      targets[placeholder] = rest.take_front(end).str();
+  }
+  return targets;
 }
 
 /// The parameters, buffers and constants that the call of an fx node reads, in order: %p_…, %b_…, %c_….
@@ -109,6 +121,9 @@ Initializers::Initializers(const onnx::ModelProto &model, TensorReader &reader) 
   for (const onnx::StringStringEntryProto &entry : model.metadata_props())
     if (StringRef key = entry.key(); key.consume_front(declaration))
       declared[key] = entry.value();
+  targets = parametersIn(metadataOf(graph, graphMetadata).lookup("pkg.torch.export.ExportedProgram.graph_signature"));
+  for (const auto &entry : targets)
+    parameters.insert(entry.second);
   for (const onnx::ValueInfoProto &value : graph.value_info()) {
     llvm::StringMap<std::string> metadata = metadataOf(value, valueMetadata);
     if (metadata.empty())
@@ -241,7 +256,9 @@ FailureOr<Reading> Initializers::readExported(Location location, const onnx::Nod
   llvm::StringMap<std::string> metadata = metadataOf(node, nodeMetadata);
   bool isLinear = StringRef(metadata.lookup("pkg.torch.onnx.fx_node")).contains("aten.linear.default");
   if (known.kind.empty()) {
-    bool isOfParameters = llvm::any_of(known.folded, [](StringRef name) { return name.contains('.'); });
+    bool isOfParameters = llvm::any_of(known.folded, [&](StringRef name) {
+      return parameters.empty() ? name.contains('.') : parameters.contains(name);
+    });
     if (!isOfParameters && (!known.folded.empty() || numElements(tensor) <= 1)) {
       reading.kind = Reading::Kind::constant;
       return reading;
@@ -282,6 +299,11 @@ FailureOr<Reading> Initializers::readExported(Location location, const onnx::Nod
                      "merged equal tensors");
     return reading;
   }
+  reading.kind = placeholder[0] == 'p' ? Reading::Kind::parameter : Reading::Kind::constant;
+  if (auto target = targets.find(placeholder); target != targets.end()) {
+    reading.name = target->second;
+    return reading;
+  }
   // Merged with another: the module of the node and the end of the placeholder's name are its name.
   std::vector<std::string> scopes = listOf(metadata.lookup("pkg.torch.onnx.name_scopes"));
   std::string module = scopes.size() > 1 ? scopes[scopes.size() - 2] : "";
@@ -290,7 +312,6 @@ FailureOr<Reading> Initializers::readExported(Location location, const onnx::Nod
     return unclear("was merged with a tensor that the exported graph calls " + placeholder +
                    ", whose name cannot be told");
   reading.name = module.empty() ? end.str() : module + "." + end.str();
-  reading.kind = placeholder[0] == 'p' ? Reading::Kind::parameter : Reading::Kind::constant;
   return reading;
 }
 

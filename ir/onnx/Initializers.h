@@ -72,6 +72,8 @@ private:
   llvm::StringMap<Facts> facts;
   llvm::StringMap<const onnx::TensorProto *> byName;
   llvm::StringMap<const onnx::TensorProto *> foldedOf;         ///< the first that was computed from one value alone
+  llvm::StringMap<std::string> targets;                        ///< of torch.export: parameters by their placeholders
+  llvm::StringSet<> parameters;                                ///< the names in `targets`; empty: the file does not say
   llvm::StringMap<std::string> declared;                       ///< by dg-from-torch: parameter, frozen or buffer
   llvm::StringMap<std::vector<const onnx::NodeProto *>> users; ///< of a value, in the outer graph
   bool isTorch = false;                                        ///< PyTorch wrote it

@@ -40,10 +40,11 @@ def folded_info(name, *sources):
     return with_metadata(value_info(name, []), 4, {"pkg.onnxscript.optimizer.folded_from": str(list(sources))})
 
 
-def model(nodes, tensors, infos=(), inputs=(("x", ["N", WIDTH]),), outputs=(("y", ["N", WORDS]),), producer="pytorch"):
+def model(nodes, tensors, infos=(), inputs=(("x", ["N", WIDTH]),), outputs=(("y", ["N", WORDS]),), producer="pytorch", signature=""):
     graph = b"".join(field(1, one) for one in nodes) + field(2, "g") + b"".join(field(5, one) for one in tensors)
     graph += b"".join(field(11, value_info(*one)) for one in inputs) + b"".join(field(12, value_info(*one)) for one in outputs)
     graph += b"".join(field(13, one) for one in infos)
+    graph = with_metadata(graph, 16, {"pkg.torch.export.ExportedProgram.graph_signature": signature} if signature else {})
     return field(1, 10) + field(2, producer) + field(7, graph) + field(8, field(1, "") + field(2, 18))
 
 
@@ -71,6 +72,22 @@ def exported_model():
     infos = [parameter_info("a.norm.weight"), parameter_info("a.norm.bias"), parameter_info("words.weight"), folded_info("val_3", "n1", "val_1"),
              folded_info("val_4", "a.up.weight"), folded_info("val_5", "words.weight")]
     return nodes, tensors, infos
+
+
+def root_model():
+    """Parameters of the module itself, whose names have no dot: a weight whose transpose was folded, one that was computed with a constant, two that are
+    equal and merged; and a buffer of a layer that was folded too."""
+    nodes = [
+        exported_node(node("Add", ["x", "val_1"], "a"), ("torch.ops.aten.add.Tensor", "%x, %mul"), "", "a"),
+        exported_node(node("MatMul", ["a", "val_2"], "p"), ("torch.ops.aten.linear.default", "%a, %p_weight"), "", "p"),
+        exported_node(node("Mul", ["p", "gain"], "q"), ("torch.ops.aten.mul.Tensor", "%p, %p_gain"), "", "q"),
+        exported_node(node("Mul", ["q", "gain"], "y"), ("torch.ops.aten.mul.Tensor", "%q, %p_gain_2"), "", "y"),
+    ]
+    tensors = [tensor("val_1", [WIDTH], TABLE[:WIDTH]), tensor("val_2", [WIDTH, WORDS], TURNED), tensor("gain", [WORDS], [1.0] * WORDS)]
+    infos = [folded_info("val_1", "layer.shift", "val_0"), folded_info("val_2", "weight"), parameter_info("gain")]
+    names = {"p_weight": "weight", "p_gain": "gain", "p_gain_2": "gain_2", "p_low": "low"}
+    signature = "\n# inputs\n" + "".join(f"{key}: PARAMETER target='{name}'\n" for key, name in names.items())
+    return (nodes, tensors, infos), signature + "b_layer_shift: BUFFER target='layer.shift' persistent=True\nx: USER_INPUT\n\n# outputs\ny: USER_OUTPUT\n"
 
 
 def scripted_model():
@@ -137,6 +154,17 @@ class Test:
         self.check("dgviz counts the roles", "7 weight" in text, True)
         page = subprocess.run([self.options.dgviz, os.path.join(self.folder, "job.dgx"), "-o", "-"], capture_output=True, text=True, timeout=60).stdout
         self.check("the page has the table", '["b.norm.weight","4xf32","weight",' in page, True)
+
+    def trains_parameters_of_the_root(self):
+        parts, signature = root_model()
+        self.write("root.onnx", *parts, signature=signature)
+        self.check("parameters of the module itself", self.table("root.onnx"),
+                   {"weight": ("5x4xf32", "trained", 1), "gain": ("5xf32", "trained", 1), "gain_2": ("5xf32", "trained", 1), "val_1": ("4xf32", "constant", 0)})
+        parts[2][0] = folded_info("val_1", "low", "val_0")
+        self.write("computed.onnx", *parts, signature=signature)
+        said = self.dgc("computed.onnx", "--train", "--loss", "cross_entropy", "--optimizer", "sgd:lr=0.1", "--batch", "2", "-o",
+                        os.path.join(self.folder, "no.dgx"), code=65).stderr
+        self.check("what was computed from one is refused", "'val_1': was computed by the exporter's optimizer from low, val_0" in said, True)
 
     def shares_by_name(self):
         """Nodes that read one name share the parameter, as a module does that is called twice."""
@@ -207,7 +235,7 @@ def main():
         parser.add_argument(name, required=True)
     with tempfile.TemporaryDirectory(prefix="dg-parameters-") as folder:
         test = Test(parser.parse_args(), folder)
-        for one in (test.separates_and_shares, test.shares_by_name, test.refuses, test.names_statistics, test.infers_without_dropping):
+        for one in (test.separates_and_shares, test.trains_parameters_of_the_root, test.shares_by_name, test.refuses, test.names_statistics, test.infers_without_dropping):
             one()
         print("\n".join(test.failures) or f"{test.count} checks passed")
         return 1 if test.failures else 0
