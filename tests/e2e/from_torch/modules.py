@@ -5,12 +5,20 @@ import torch
 from torch import nn
 
 
-def images(size, channels=3, batch=4):
+BATCH = 8
+
+
+def images(size, channels=3, batch=BATCH):
     return {"x": torch.randn(batch, channels, size, size)}
 
 
-def tokens(length=12, vocabulary=99, batch=4, **more):
+def tokens(length=12, vocabulary=99, batch=BATCH, **more):
     return {"input_ids": torch.randint(0, vocabulary, (batch, length)), **more}
+
+
+def with_mask():
+    """For TorchScript's exporter: without a mask, causal models of transformers look for packed sequences by aten::diff, which it does not know."""
+    return tokens(attention_mask=torch.ones(BATCH, 12, dtype=torch.int64))
 
 
 class Convolutions(nn.Module):
@@ -54,6 +62,41 @@ def vision(name, size=32, **more):
     return make
 
 
+def small(make):
+    """A class of torchvision with fewer blocks than its named forms: `make` gets torchvision.models."""
+    def made():
+        import torchvision
+
+        return make(torchvision.models), images(32)
+
+    return made
+
+
+def mobilenet_v3(models):
+    from torchvision.models.mobilenetv3 import InvertedResidualConfig as Block
+
+    blocks = [Block(16, 3, 16, 16, True, "RE", 2, 1, 1), Block(16, 3, 48, 24, False, "RE", 1, 1, 1), Block(24, 5, 64, 24, True, "HS", 1, 1, 1)]
+    return models.MobileNetV3(blocks, 64, num_classes=5, dropout=0.0)
+
+
+def efficientnet(models):
+    from torchvision.models.efficientnet import MBConvConfig as Block
+
+    return models.EfficientNet([Block(1, 3, 1, 32, 16, 1), Block(4, 3, 2, 16, 24, 2), Block(4, 5, 1, 24, 32, 1)], 0.0, stochastic_depth_prob=0.0, num_classes=5)
+
+
+def regnet(models):
+    from torchvision.models.regnet import BlockParams
+
+    return models.RegNet(BlockParams.from_init_params(depth=4, w_0=16, w_a=16.0, w_m=2.0, group_width=8, se_ratio=0.25), num_classes=5)
+
+
+def convnext(models):
+    from torchvision.models.convnext import CNBlockConfig as Block
+
+    return models.ConvNeXt([Block(16, 32, 2), Block(32, 64, 2), Block(64, None, 2)], num_classes=5)
+
+
 def text(model, config, inputs=tokens, **sizes):
     def make():
         import transformers
@@ -68,31 +111,36 @@ BERT = dict(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_he
 LLAMA = dict(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=64, max_position_embeddings=32,
              use_cache=False)
 
-SMALL = {"mlp": lambda: (nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 5)), {"input": torch.randn(4, 8)}),
+SMALL = {"mlp": lambda: (nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 5)), {"input": torch.randn(BATCH, 8)}),
          "convolutions": lambda: (Convolutions(), images(8)), "tied": lambda: (Tied(), tokens())}
 
 MODULES = {
-    "resnet18": vision("resnet18"),
-    "resnet50": vision("resnet50"),
-    "vgg11": vision("vgg11", dropout=0.0),
-    "vgg11_bn": vision("vgg11_bn", dropout=0.0),
-    "alexnet": vision("alexnet", size=64, dropout=0.0),
-    "squeezenet1_1": vision("squeezenet1_1", size=64, dropout=0.0),
-    "mobilenet_v2": vision("mobilenet_v2", dropout=0.0),
-    "mobilenet_v3_small": vision("mobilenet_v3_small", dropout=0.0),
-    "shufflenet_v2_x0_5": vision("shufflenet_v2_x0_5"),
-    "densenet121": vision("densenet121"),
-    "efficientnet_b0": vision("efficientnet_b0", dropout=0.0, stochastic_depth_prob=0.0),
-    "regnet_y_400mf": vision("regnet_y_400mf"),
-    "convnext_tiny": vision("convnext_tiny", stochastic_depth_prob=0.0),
     "bert": text("BertForSequenceClassification", "BertConfig", **BERT),
     "roberta": text("RobertaForSequenceClassification", "RobertaConfig", **{**BERT, "max_position_embeddings": 34}),
     "electra": text("ElectraForSequenceClassification", "ElectraConfig", embedding_size=16, **BERT),
+    "albert": text("AlbertForSequenceClassification", "AlbertConfig", embedding_size=16, **{**BERT, "classifier_dropout_prob": 0.0}),
     "distilbert": text("DistilBertForSequenceClassification", "DistilBertConfig", vocab_size=99, dim=32, n_layers=2, n_heads=4, hidden_dim=64,
                        max_position_embeddings=32, dropout=0.0, attention_dropout=0.0, seq_classif_dropout=0.0, num_labels=5),
-    "gpt2": text("GPT2LMHeadModel", "GPT2Config", vocab_size=99, n_embd=32, n_layer=2, n_head=4, n_positions=32, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
-                 use_cache=False),
-    "llama": text("LlamaForCausalLM", "LlamaConfig", **LLAMA),
-    "vit": text("ViTForImageClassification", "ViTConfig", lambda: {"pixel_values": torch.randn(4, 3, 32, 32)}, image_size=32, patch_size=8, hidden_size=32,
+    "gpt2": text("GPT2LMHeadModel", "GPT2Config", with_mask, vocab_size=99, n_embd=32, n_layer=2, n_head=4, n_positions=32, resid_pdrop=0.0, embd_pdrop=0.0,
+                 attn_pdrop=0.0, use_cache=False, bos_token_id=0, eos_token_id=0),
+    "llama": text("LlamaForCausalLM", "LlamaConfig", with_mask, **LLAMA),
+    "vit": text("ViTForImageClassification", "ViTConfig", lambda: {"pixel_values": torch.randn(BATCH, 3, 32, 32)}, image_size=32, patch_size=8, hidden_size=32,
                 num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, num_labels=5, **DROPOUTS),
+    "gpt_neox": text("GPTNeoXForCausalLM", "GPTNeoXConfig", with_mask, vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+                     intermediate_size=64, max_position_embeddings=32, use_cache=False, bos_token_id=0, eos_token_id=0),
+    "deit": text("DeiTForImageClassification", "DeiTConfig", lambda: {"pixel_values": torch.randn(BATCH, 3, 32, 32)}, image_size=32, patch_size=8, hidden_size=32,
+                 num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, num_labels=5, **DROPOUTS),
+    "squeezenet1_1": vision("squeezenet1_1", size=64, dropout=0.0),
+    "resnet18": vision("resnet18"),
+    "resnet_bottleneck": small(lambda models: models.ResNet(models.resnet.Bottleneck, [1, 1, 1, 1], num_classes=5, width_per_group=16)),
+    "mobilenet_v2": small(lambda models: models.MobileNetV2(num_classes=5, width_mult=0.5, dropout=0.0,
+                                                            inverted_residual_setting=[[1, 16, 1, 1], [6, 24, 2, 2], [6, 32, 1, 1]])),
+    "mobilenet_v3": small(mobilenet_v3),
+    "shufflenet_v2": small(lambda models: models.ShuffleNetV2([2, 2, 1], [8, 16, 32, 64, 64], num_classes=5)),
+    "densenet": small(lambda models: models.DenseNet(growth_rate=8, block_config=(2, 2, 2), num_init_features=16, num_classes=5)),
+    "efficientnet": small(efficientnet),
+    "regnet": small(regnet),
+    "convnext": small(convnext),
 }
+# With batch norm in many layers, PyTorch in f32 parts from itself in f64 unless steps are small.
+RATES = {"densenet": 1e-4, "resnet_bottleneck": 1e-5, "resnet18": 1e-6}
