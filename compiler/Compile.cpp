@@ -166,8 +166,11 @@ Result<StepSource> chooseStep(Source &source, const Request &request, Messages &
   if (!step.isTraining && (!request.frozen.empty() || !request.frozenStatistics.empty()))
     return Status::error(ErrorKind::usage, "{}: nothing is trained by this job; leave it out, or compile with --train",
                          request.frozen.empty() ? "--freeze-statistics" : "--freeze");
+  if (request.weights.empty() && (!request.weightRenames.empty() || !request.weightSkips.empty()))
+    return Status::error(ErrorKind::usage, "{}: there are no weights; give --weights FILE.safetensors",
+                         request.weightRenames.empty() ? "--weights-skip" : "--weights-rename");
   if (!request.weights.empty())
-    DG_RETURN_IF_ERROR(source.weights.open(request.weights));
+    DG_RETURN_IF_ERROR(source.weights.open(request.weights, request.weightRenames, request.weightSkips));
   for (auto graph : module.getOps<ir::GraphOp>())
     if (failed(source.weights.bind(graph, messages)))
       return diagnosed();

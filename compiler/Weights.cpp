@@ -6,6 +6,7 @@
 #include "runtime/plan/Elements.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -20,7 +21,8 @@ void Weights::add(const std::vector<ir::OnnxWeight> &weights) {
                             weight.bytes};
 }
 
-Status Weights::open(const std::string &wanted) {
+Status Weights::open(const std::string &wanted, const std::vector<std::string> &renames,
+                     const std::vector<std::string> &skips) {
   Result<package::MappedFile> mapped = package::MappedFile::open(wanted);
   if (!mapped)
     return mapped.status();
@@ -30,6 +32,10 @@ Status Weights::open(const std::string &wanted) {
     return parsed.status();
   given.emplace(std::move(*parsed));
   path = wanted;
+  Result<NamedWeights> names = nameWeights(*given, path, renames, skips);
+  if (!names)
+    return names.status();
+  named = std::move(*names);
   return Status::ok();
 }
 
@@ -42,7 +48,8 @@ LogicalResult Weights::take(ir::ParameterOp parameter, const package::Tensor &te
     return parameter.emitOpError()
            << "'" << parameter.getParam() << "' is of type " << type << ", but " << path << " has it with shape ["
            << llvm::join(llvm::map_range(tensor.shape, [](int64_t n) { return std::to_string(n); }), ", ")
-           << "] and type " << tensor.dtype;
+           << "] and type " << tensor.dtype << ": --weights-skip '" << parameter.getParam()
+           << "' leaves it at its initial value";
   ArrayRef<char> bytes(reinterpret_cast<const char *>(tensor.data.data()), tensor.data.size());
   if (found != element) { // f16 or bf16 weights of an f32 model
     auto stored = ir::elementsOfBytes(bytes, RankedTensorType::get(type.getShape(), found));
@@ -56,36 +63,50 @@ LogicalResult Weights::take(ir::ParameterOp parameter, const package::Tensor &te
   return success();
 }
 
+/// "3 skipped (a, b, c)"; "" for none.
+static std::string describe(StringRef what, ArrayRef<std::string> names) {
+  constexpr size_t most = 10;
+  if (names.empty())
+    return "";
+  return fmt::format(", {} {} ({}{})", names.size(), what.str(), llvm::join(names.take_front(most), ", "),
+                     names.size() > most ? ", …" : "");
+}
+
 LogicalResult Weights::bind(ir::GraphOp graph, Messages &messages) {
-  llvm::SmallVector<std::string> missing;
-  size_t numTaken = 0;
+  llvm::SmallVector<std::string> renamed, skipped, missing, unused;
+  llvm::StringSet<> taken;
   for (auto parameter : graph.getBody().front().getOps<ir::ParameterOp>()) {
-    const package::Tensor *tensor = given ? given->find(parameter.getParam()) : nullptr;
-    if (tensor) {
-      if (failed(take(parameter, *tensor)))
+    const std::string name = parameter.getParam().str();
+    if (auto found = named.tensors.find(name); found != named.tensors.end()) {
+      if (failed(take(parameter, *found->second)))
         return failure();
-      ++numTaken;
+      if (taken.insert(name).second && found->second->name != name)
+        renamed.push_back(fmt::format("{} as {}", found->second->name, name));
     } else if (given) {
-      missing.push_back(parameter.getParam().str());
+      (named.skipped.contains(name) ? skipped : missing).push_back(name);
     }
-    if (parameter.getInit().getKind() == ir::InitKind::file && !tensors.contains(parameter.getParam().str()))
-      return parameter.emitOpError() << "'" << parameter.getParam() << "' starts from a file"
-                                     << (given ? ", which " + path + " does not have" : "")
+    if (parameter.getInit().getKind() == ir::InitKind::file && !tensors.contains(name))
+      return parameter.emitOpError() << "'" << name << "' starts from a file"
+                                     << (named.skipped.contains(name) ? ", and --weights-skip leaves it out"
+                                         : given                      ? ", which " + path + " does not have"
+                                                                      : "")
                                      << ": give --weights FILE.safetensors with a tensor of that name";
   }
   if (!given)
     return success();
-  if (numTaken == 0)
-    return graph.emitOpError() << "has no parameter that " << path << " has a tensor for: it has "
+  for (const auto &[name, tensor] : named.tensors)
+    if (!taken.contains(name))
+      unused.push_back(name);
+  if (taken.empty())
+    return graph.emitOpError() << "has no parameter that " << path << " has a tensor for: the model has "
                                << llvm::join(llvm::ArrayRef(missing).take_front(3), ", ")
-                               << (missing.size() > 3 ? ", …" : "");
-  if (!missing.empty())
-    messages.add(Message::Kind::note,
-                 fmt::format("{} has no tensor for {} parameters, which start as the model says: {}{}", path,
-                             missing.size(), llvm::join(llvm::ArrayRef(missing).take_front(10), ", "),
-                             missing.size() > 10 ? ", …" : ""));
-  if (size_t unused = given->tensors().size() - numTaken)
-    messages.add(Message::Kind::note, fmt::format("the model has no parameters for {} tensors of {}", unused, path));
+                               << (missing.size() > 3 ? ", …" : "") << ", the file "
+                               << llvm::join(llvm::ArrayRef(unused).take_front(3), ", ")
+                               << (unused.size() > 3 ? ", …" : "") << ": --weights-rename 'OLD.*=NEW.*' maps names";
+  messages.add(Message::Kind::note, fmt::format("{}: {} parameters loaded{}{}{}{}", path, taken.size(),
+                                                describe("of them renamed", renamed), describe("skipped", skipped),
+                                                describe("that it lacks left at their initial values", missing),
+                                                describe("of its tensors not used", unused)));
   return success();
 }
 

@@ -5,6 +5,7 @@
 
 #include "codegen/plan/BuildPlan.h"
 #include "compiler/Messages.h"
+#include "compiler/WeightNames.h"
 #include "ir/onnx/ImportOnnx.h"
 #include "ir/ops/structure/GraphOps.h"
 #include "runtime/package/MappedFile.h"
@@ -19,12 +20,12 @@ class Weights {
 public:
   /// The weights that came with the model; their storage must outlive this.
   void add(const std::vector<ir::OnnxWeight> &weights);
-  /// A safetensors file, by --weights.
-  Status open(const std::string &path);
+  /// A safetensors file, by --weights, whose tensors are named as WeightNames.h says.
+  Status open(const std::string &path, const std::vector<std::string> &renames, const std::vector<std::string> &skips);
 
   /// Every parameter of the graph that --weights has a tensor for starts from it. Fails with a diagnostic where a shape
   /// differs, where a parameter that starts from a file has no tensor, and where the file has none of the parameters;
-  /// notes what the file leaves out.
+  /// notes what was loaded, renamed, skipped and left at its initial value.
   mlir::LogicalResult bind(ir::GraphOp graph, Messages &messages);
 
   /// The bytes of init.safetensors: the tensors that `bind` found and the literals. Empty where there are none.
@@ -41,6 +42,7 @@ private:
   std::string path;                      ///< of --weights
   std::optional<package::MappedFile> file;
   std::optional<package::Safetensors> given;
+  NamedWeights named; ///< of `given`
 };
 
 } // namespace dg::compiler

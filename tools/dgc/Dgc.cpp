@@ -104,6 +104,16 @@ int main(int argc, char **argv) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   what->add_option("--weights", request.weights,
                    "FILE.safetensors: parameters start from its tensors, by name (default: as the model says)");
+  what->add_option("--weights-rename", request.weightRenames,
+                   "OLD=NEW: tensors of --weights as parameters of other names, as 'backbone.*=features.*'; the first\n"
+                   "that matches decides, one that matches nothing is an error (default: none)")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  what->add_option("--weights-skip", request.weightSkips,
+                   "PATTERN: parameters that start as the model says although --weights has them, as a head of\n"
+                   "another shape: 'head.*'; one that matches nothing is an error (default: none)")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   what->add_option(
       "--precision", precision,
       "f32, bf16 or f16: products, convolutions and attention in 16 bits with f32 sums, what follows them in\n"

@@ -348,16 +348,19 @@ static std::string findIdle(const Assignment &assignment) {
 static std::string findRandom(const Assignment &assignment) {
   if (assignment.dryRun || assignment.resume)
     return "";
-  std::set<std::string> names;
+  std::set<std::string> all, random;
   for (const plan::Value &value : assignment.job->plan().values)
-    if (value.kind == plan::ValueKind::parameter &&
-        (value.init.kind == plan::Init::Kind::uniform || value.init.kind == plan::Init::Kind::normal))
-      names.insert(value.name);
-  if (names.empty())
+    if (value.kind == plan::ValueKind::parameter) {
+      all.insert(value.name);
+      if (value.init.kind == plan::Init::Kind::uniform || value.init.kind == plan::Init::Kind::normal)
+        random.insert(value.name);
+    }
+  if (random.empty())
     return "";
-  return fmt::format("{} parameter{} ('{}'{}) have random values: the job holds no weights; give --resume DIR, or "
-                     "compile it with --weights",
-                     names.size(), names.size() == 1 ? "" : "s", *names.begin(), names.size() == 1 ? "" : ", …");
+  return fmt::format("{} of {} parameters ('{}'{}) {} random values: the job holds no weights for {}; give --resume "
+                     "DIR, or compile it with --weights",
+                     random.size(), all.size(), *random.begin(), random.size() == 1 ? "" : ", …",
+                     random.size() == 1 ? "has" : "have", random.size() == 1 ? "it" : "them");
 }
 
 Result<std::optional<checkpoint::FolderLock>> lockFolder(Assignment &assignment) {
