@@ -8,7 +8,7 @@ using namespace dg;
 static void touch(const Result<data::Tensor> &tensor) {
   if (!tensor)
     return;
-  auto bytes = data::bytesOf(tensor->shape, data::sizeOf(tensor->type));
+  auto bytes = data::bytesOf(tensor->shape, plan::sizeOf(tensor->type));
   fuzz::check(bytes.has_value(), "the size of a tensor that reads can be counted");
   fuzz::touch({tensor->data, size_t(*bytes)});
 }
