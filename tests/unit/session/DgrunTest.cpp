@@ -254,7 +254,9 @@ TEST_F(Dgrun, evaluatesAndNothingElse) {
   }
   CommandResult random = run({pack(1, 1), "--evaluate", "--eval-data", "x=randn:41x3", "--eval-data", "y=randn:41"});
   EXPECT_EQ(random.code, 0) << random.error;
-  EXPECT_NE(random.error.find("note: 1 of 1 parameters ('w') has random values: the job holds no weights for it"), std::string::npos) << random.error;
+  EXPECT_NE(random.error.find("note: 1 of 1 parameters ('w') has random values: the job holds no weights for it"),
+            std::string::npos)
+      << random.error;
 }
 
 TEST_F(Dgrun, aPartOfTheDataIsHeldOut) {
