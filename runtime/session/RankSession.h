@@ -21,7 +21,6 @@ struct Assignment {
   DeviceMaker device = hostDeviceMaker;
   std::optional<data::Dataset> dataset, evalDataset;
   std::optional<checkpoint::Checkpoint> resume;
-  std::vector<int64_t> stepsBefore;        ///< in the folder for checkpoints, when it was read
   std::optional<TrainingOptions> training; ///< one of the three
   std::optional<InferenceOptions> inference;
   std::optional<EvaluationOptions> evaluation;

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <string_view>
 
 namespace dg {
@@ -29,7 +30,8 @@ Result<Json> parseJson(std::string_view text, std::string_view file,
   try {
     return Json::parse(text, watch);
   } catch (const typename Json::parse_error &error) {
-    return Status::error(ErrorKind::badInput, "{}: not JSON, stopped at byte {} of {}", file, error.byte, text.size());
+    return Status::error(ErrorKind::badInput, "{}: not JSON, stopped at byte {} of {}", file,
+                         std::min<size_t>(error.byte, text.size()), text.size());
   } catch (const std::exception &error) {
     return Status::error(ErrorKind::badInput, "{}: not readable as JSON: {}", file, error.what());
   }

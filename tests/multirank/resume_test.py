@@ -135,7 +135,7 @@ class ResumeTest(runs.JobTest):
                 with self.subTest(more):
                     second = self.run_job(job, *flags, "--steps", "1000000", *more, code=2)
                     self.assertEqual(second.of("step"), [])
-            self.assertIn(f"process {first.launcher()} on host {runs.HOST}", second.err)
+                    self.assertIn(f"process {first.launcher()} on host {runs.HOST}", second.err)
             self.assertIn("run.lock", before)
             runs.signal_process(first.launcher(), signal.SIGKILL)
             first.process.wait(runs.DEADLINE_S)

@@ -39,25 +39,28 @@ int main(int argc, char **argv) {
   auto where = dgrun::findWhere(flags, (*job)->plan());
   if (!where)
     return endBeforeRanks(options, where.status());
+  // Taken before anything in the folder is read: what another run is writing there cannot be judged.
+  std::optional<checkpoint::FolderLock> lock;
+  if (where->node == 0 && !flags.checkpoint.empty() && !flags.dryRun) {
+    auto taken = checkpoint::FolderLock::take(flags.checkpoint);
+    if (!taken)
+      return endBeforeRanks(options, taken.status());
+    lock.emplace(std::move(*taken));
+    if (!lock->replaced().empty())
+      fmt::print(stderr, "dgrun: note: {} ended without releasing {}; its lock is replaced\n", lock->replaced(),
+                 printable(flags.checkpoint));
+  }
   auto assignment = dgrun::prepare(flags, **job, where->ranksOnHost);
   if (!assignment)
     return endBeforeRanks(options, assignment.status());
+  if (lock)
+    if (Status status = dgrun::claimFolder(*lock, *assignment); !status)
+      return endBeforeRanks(options, status);
   assignment->residentBytes = residentBytes;
   assignment->device = dgrun::rankDevice();
   if (where->node == 0)
     for (const std::string &note : dgrun::notesOn(flags, *assignment))
       fmt::print(stderr, "dgrun: note: {}\n", printable(note));
-  std::optional<checkpoint::FolderLock> lock;
-  if (where->node == 0) {
-    auto taken = dgrun::lockFolder(*assignment);
-    if (!taken)
-      return endBeforeRanks(options, taken.status());
-    if (*taken)
-      lock.emplace(std::move(**taken));
-    if (lock && !lock->replaced().empty())
-      fmt::print(stderr, "dgrun: note: {} ended without releasing {}; its lock is replaced\n", lock->replaced(),
-                 assignment->training->checkpointDirectory);
-  }
   const plan::Plan &plan = (*job)->plan();
   options.numRanks = plan.mesh.numRanks();
   options.describeTask = [&](uint32_t task) {

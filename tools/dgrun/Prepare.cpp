@@ -80,10 +80,8 @@ static Status openCheckpoint(const Flags &flags, const plan::Plan &plan, bool is
                                {"--keep-best", flags.keepBest.has_value()}})
     if (isGiven && flags.checkpoint.empty())
       return Status::error(ErrorKind::usage, "{}: say where: --checkpoint DIR", flag);
-  if (!flags.checkpoint.empty())
-    assignment.stepsBefore = checkpoint::namedStepsIn(flags.checkpoint);
   if (!flags.resume) {
-    if (const auto &steps = assignment.stepsBefore; !steps.empty())
+    if (auto steps = checkpoint::namedStepsIn(flags.checkpoint); !flags.checkpoint.empty() && !steps.empty())
       return Status::error(
           ErrorKind::usage,
           "--checkpoint {}: holds a training up to step {}; add --resume to continue it, or choose another "
@@ -363,25 +361,16 @@ static std::string findRandom(const Assignment &assignment) {
                      random.size() == 1 ? "has" : "have", random.size() == 1 ? "it" : "them");
 }
 
-Result<std::optional<checkpoint::FolderLock>> lockFolder(Assignment &assignment) {
-  using Lock = std::optional<checkpoint::FolderLock>;
-  if (!assignment.training || assignment.training->checkpointDirectory.empty())
-    return Lock();
-  const std::string &directory = assignment.training->checkpointDirectory;
-  auto lock = checkpoint::FolderLock::take(directory);
-  if (!lock)
-    return lock.status();
-  if (checkpoint::namedStepsIn(directory) != assignment.stepsBefore)
-    return Status::error(ErrorKind::usage,
-                         "--checkpoint {}: another run has saved there since this one looked; start it again",
-                         directory);
+Status claimFolder(const checkpoint::FolderLock &lock, Assignment &assignment) {
+  if (!assignment.training)
+    return Status::ok();
   std::error_code error;
   if (assignment.resume)
     for (const checkpoint::PassedOver &one : assignment.resume->passedOver())
-      if (fs::equivalent(fs::path(one.folder).parent_path(), directory, error))
+      if (fs::equivalent(fs::path(one.folder).parent_path(), assignment.training->checkpointDirectory, error))
         DG_RETURN_IF_ERROR(checkpoint::setAside(one));
-  assignment.training->checkpointRun = lock->run();
-  return Lock(std::move(*lock));
+  assignment.training->checkpointRun = lock.run();
+  return Status::ok();
 }
 
 std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignment) {

@@ -11,10 +11,10 @@ namespace dg::dgrun {
 /// Opens data and checkpoint and completes the options. `job` outlives the assignment; `ranksOnHost` share its cores.
 Result<session::Assignment> prepare(const Flags &flags, const session::Job &job, int64_t ranksOnHost);
 
-/// Locks the folder of a training's checkpoints for this run and sets those aside that --resume-older passed over.
-/// Nothing if it has none. For node 0, before ranks are forked; hold it until they have ended. Fails with usage if the
-/// folder is another run's, or has changed since it was read.
-Result<std::optional<checkpoint::FolderLock>> lockFolder(session::Assignment &assignment);
+/// Makes the locked folder the one that this training writes to: sets those checkpoints aside that --resume-older
+/// passed over, and has every save ask whether the lock is still there. For node 0, before ranks are forked; the lock
+/// is held until they have ended.
+Status claimFolder(const checkpoint::FolderLock &lock, session::Assignment &assignment);
 
 /// What the user of a run that is in order may still want to know before it starts, a sentence each.
 std::vector<std::string> notesOn(const Flags &flags, const session::Assignment &assignment);

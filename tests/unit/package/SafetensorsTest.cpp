@@ -93,7 +93,8 @@ TEST(Safetensors, MalformedHeadersAreNamed) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   };
   has(messageOf("[]", 0), "no JSON object");
-  has(messageOf("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}", 4), "no JSON object");
+  has(messageOf("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}", 4),
+      "not JSON, stopped at byte 53 of 53");
   has(messageOf("{\"a\":{\"dtype\":\"F31\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4), "unknown dtype 'F31'");
   has(messageOf("{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4), "no list of sizes");
   has(messageOf("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]}}", 4), "truncated");

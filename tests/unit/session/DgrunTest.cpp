@@ -16,6 +16,7 @@
 #include <regex>
 #include <sstream>
 #include <sys/mount.h>
+#include <unistd.h>
 
 using namespace dg;
 using dg::test::CommandResult;
@@ -453,12 +454,14 @@ TEST_F(Dgrun, objectsOfAnotherVersionAreRefused) {
 TEST_F(Dgrun, aFullDiskLeavesThePreviousCheckpointGood) {
   std::string disk = folder.path("disk"), job = pack(1, 2);
   fs::create_directory(disk);
-  if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=16k") != 0)
+  if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=20k") != 0)
     GTEST_SKIP() << "mounting a file system is not allowed here";
   std::string directory = disk + "/ckpt";
   CommandResult first = train(job, {"--steps", "5", "--checkpoint", directory});
   EXPECT_EQ(first.code, 0) << first.error;
-  std::ofstream(disk + "/filler") << std::string(16384, 'x');
+  std::ofstream(disk + "/filler") << std::string(20480, 'x');
+  const auto page = uintmax_t(sysconf(_SC_PAGESIZE)); // the run's lock has one
+  fs::resize_file(disk + "/filler", fs::file_size(disk + "/filler") - page);
   CommandResult second = train(job, {"--steps", "9", "--checkpoint", directory, "--resume"});
   expectFailure(second, 1, {"step-000009", "bytes are needed", "earlier checkpoints"});
   EXPECT_EQ(eventsOf(second, "failure").size(), 1u);
