@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between ranks. One interface, two implementations (in-process for tests, UCX for real runs) under one
-// conformance suite. Everything is started and polled: nothing here blocks, so every wait above it has its own
-// deadline.
+// Messages between ranks. One interface under one conformance suite: UCX inside a host and where the network is
+// trusted, TLS between hosts elsewhere, and one in a process for tests. Everything is started and polled: nothing here
+// blocks, so every wait above it has its own deadline.
 #pragma once
 
 #include "runtime/support/Progress.h"
@@ -25,6 +25,8 @@ inline constexpr int64_t maxRanks = int64_t(1) << 16;
 class Transport {
 public:
   using Request = uint32_t;
+  /// What could not be started. look() says failed, once and for ever.
+  static constexpr Request refused = UINT32_MAX;
   virtual ~Transport() = default;
   virtual int64_t rank() const = 0;
   virtual int64_t numRanks() const = 0;
@@ -50,6 +52,9 @@ public:
   virtual Status failure() const = 0;
   /// Gives up every open request, so that their buffers can be freed. For the way out.
   virtual void cancelAll() = 0;
+  /// Grows whenever something of a message from or to `peer` has moved: who waits for long sees whether it waits in
+  /// vain.
+  virtual uint64_t activity(int64_t peer) const = 0;
   /// The memory that this rank shares with others of its host; null when there is none. Owned by the transport.
   virtual HostMemory *hostMemory() { return nullptr; }
 };

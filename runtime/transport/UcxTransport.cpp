@@ -37,6 +37,7 @@ struct Slot {
   uint64_t tag = 0;
   size_t bytes = 0, received = 0;
   uint32_t nextFree = none;
+  uint64_t *activity = nullptr; ///< of its peer
 };
 
 /// UCX writes its log to stdout, where the tool's own output stands. Its errors come back as a status too, and after
@@ -131,7 +132,7 @@ Status ucxError(int64_t rank, const char *what, ucs_status_t status) {
 class UcxTransport final : public Transport {
 public:
   UcxTransport(int64_t rank, int64_t numRanks, const UcxOptions &options)
-      : self(rank), peers(numRanks), options(options), slots(options.maxRequests) {
+      : self(rank), peers(numRanks), options(options), activities(size_t(numRanks)), slots(options.maxRequests) {
     for (uint32_t i = options.maxRequests; i-- > 0;) {
       slots[i].nextFree = freeHead;
       freeHead = i;
@@ -203,6 +204,8 @@ public:
 
   bool hasRoom() const override { return numTaken * 2 <= slots.size(); }
   Status failure() const override { return lastFailure; }
+  /// UCX tells of whole messages only.
+  uint64_t activity(int64_t peer) const override { return activities[size_t(peer)]; }
   HostMemory *hostMemory() override { return memory.get(); }
 
   /// Receives are cancelled. UCX cannot take a send back: its slot stays taken until the worker is destroyed, and a
@@ -225,7 +228,7 @@ private:
   /// A free slot, or none with the reason in lastFailure.
   uint32_t take(bool isSend, int64_t peer, uint64_t tag, size_t bytes) {
     Slot wanted = {.state = SlotState::open, .isSend = isSend, .peer = peer, .tag = tag, .bytes = bytes};
-    if (peer < 0 || peer >= peers || tag > maxTag) {
+    if (peer < 0 || peer >= peers || tag > maxTag || !endpoints[size_t(peer)]) {
       lastFailure = Status::error(ErrorKind::runFailed,
                                   "rank {}: {} rank {}, tag {:#x}: expected a rank below {} and a tag up to {:#x}",
                                   self, verb(wanted), peer, tag, peers, maxTag);
@@ -241,6 +244,7 @@ private:
     uint32_t index = freeHead;
     freeHead = slots[index].nextFree;
     slots[index] = wanted;
+    slots[index].activity = &activities[size_t(peer)];
     ++numTaken;
     return index;
   }
@@ -268,6 +272,7 @@ private:
     slot.status = status;
     slot.received = received;
     slot.state = SlotState::done;
+    ++*slot.activity;
   }
 
   /// An operation that ended at once has no callback.
@@ -276,6 +281,7 @@ private:
       return;
     slots[index].status = UCS_PTR_STATUS(started);
     slots[index].state = SlotState::done;
+    ++*slots[index].activity;
   }
 
   Status describe(const Slot &slot) const {
@@ -296,6 +302,8 @@ private:
   void closeEndpoints() {
     auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(1);
     for (ucp_ep_h endpoint : endpoints) {
+      if (!endpoint)
+        continue;
       ucp_request_param_t parameters = {};
       ucs_status_ptr_t closing = ucp_ep_close_nbx(endpoint, &parameters);
       if (!UCS_PTR_IS_PTR(closing))
@@ -314,7 +322,8 @@ private:
   std::unique_ptr<HostMemory> memory;
   ucp_context_h context = nullptr;
   ucp_worker_h worker = nullptr;
-  std::vector<ucp_ep_h> endpoints;
+  std::vector<ucp_ep_h> endpoints;  ///< null: on another host, and not this transport's business
+  std::vector<uint64_t> activities; ///< by peer
   std::vector<Slot> slots;
   uint32_t freeHead = none;
   size_t numTaken = 0;
@@ -396,6 +405,10 @@ Status UcxTransport::connect(const std::vector<std::string> &addresses) {
   for (size_t peer = 0; peer < addresses.size(); ++peer) {
     PeerAddress address;
     bool isOnThisHost = address.unpack(addresses[peer]) && address.hostId == options.hostId;
+    if (!isOnThisHost && !options.spansHosts) {
+      endpoints.push_back(nullptr);
+      continue;
+    }
     const std::string &bytes = isOnThisHost ? address.whole : address.network;
     if (bytes.empty())
       return Status::error(ErrorKind::runFailed, "rank {}: the address of rank {} is empty", self, peer);

@@ -13,9 +13,10 @@ namespace dg {
 
 struct UcxOptions {
   uint32_t maxRequests = 1024; ///< open at once: sends and receives that look() has not yet ended
-  bool spansHosts = false;     ///< some ranks are on other hosts; only then a port is opened
-  std::string hostId;          ///< ranks with equal ids share memory, others use TCP
-  std::string networkDevice;   ///< the interface towards the other hosts; empty: any
+  /// Ranks of other hosts are reached over TCP, and only then a port is opened; otherwise they are not reached.
+  bool spansHosts = false;
+  std::string hostId;        ///< ranks with equal ids share memory
+  std::string networkDevice; ///< the interface towards the other hosts; empty: any
   /// Memory that the ranks of a host share (Transport::hostMemory), for this rank's arena; 0: none, on every rank.
   size_t sharedBytes = 0;
 };

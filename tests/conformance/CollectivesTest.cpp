@@ -40,6 +40,8 @@ std::vector<Case> allCases() {
       cases.push_back({kind, size});
   cases.push_back({Kind::tcpProcesses, 2});
   cases.push_back({Kind::twoHosts, 4});
+  cases.push_back({Kind::tlsProcesses, 2});
+  cases.push_back({Kind::secureHosts, 4});
   return cases;
 }
 
@@ -263,7 +265,7 @@ TEST(AllReduces, shareFewRequests) {
         text = fmt::format("all-reduce {}: other bits", i);
     return text;
   };
-  for (Kind kind : {Kind::inProcess, Kind::tcpProcesses})
+  for (Kind kind : {Kind::inProcess, Kind::tcpProcesses, Kind::tlsThreads})
     EXPECT_EQ("", runRanks(kind, 2, body, 14));
 }
 

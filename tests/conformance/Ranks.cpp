@@ -4,6 +4,7 @@
 
 #include "runtime/launch/ranks/LocalLauncher.h"
 #include "runtime/transport/HostMemory.h"
+#include "runtime/transport/TlsTransport.h"
 #include "runtime/transport/UcxTransport.h"
 #include "tests/unit/transport/InProcessTransport.h"
 
@@ -32,9 +33,34 @@ std::string runBody(const Body &body, Transport &transport) {
   return text;
 }
 
+/// A key for each pair; not the launcher's way to them, but as different.
+std::vector<PairKey> testKeys(int64_t rank, int64_t numRanks) {
+  std::vector<PairKey> keys(static_cast<size_t>(numRanks));
+  for (int64_t peer = 0; peer < numRanks; ++peer) {
+    keys[size_t(peer)].fill(0x5a);
+    keys[size_t(peer)][0] = uint8_t(std::min(rank, peer));
+    keys[size_t(peer)][1] = uint8_t(std::max(rank, peer));
+  }
+  return keys;
+}
+
+/// TLS to the ranks with another id, over loopback.
+Result<std::unique_ptr<Transport>> withTls(Result<std::unique_ptr<Transport>> local, const AddressExchange &exchange,
+                                           const UcxOptions &ucx) {
+  if (!local)
+    return local;
+  TlsOptions options;
+  options.maxRequests = ucx.maxRequests;
+  options.hostId = ucx.hostId;
+  options.address = "127.0.0.1";
+  options.keys = testKeys((*local)->rank(), (*local)->numRanks());
+  return makeTlsTransport(std::move(*local), exchange, std::move(options));
+}
+
 std::string runThreads(Kind kind, int64_t numRanks, const Body &body, uint32_t maxRequests) {
   std::vector<std::unique_ptr<Transport>> inProcess;
-  if (kind != Kind::ucxThreads)
+  const bool areInProcess = kind == Kind::inProcess || kind == Kind::mappedThreads;
+  if (areInProcess)
     inProcess = makeInProcessTransports(numRanks, maxRequests, kind == Kind::mappedThreads ? sharedBytes : 0);
   std::barrier meeting(numRanks);
   std::vector<std::string> slots(static_cast<size_t>(numRanks)), complaints(static_cast<size_t>(numRanks));
@@ -47,14 +73,18 @@ std::string runThreads(Kind kind, int64_t numRanks, const Body &body, uint32_t m
       return all;
     };
     std::unique_ptr<Transport> transport;
-    if (kind != Kind::ucxThreads) {
+    if (areInProcess) {
       transport = std::move(inProcess[rank]);
     } else {
       UcxOptions options;
       options.maxRequests = maxRequests;
+      if (kind == Kind::tlsThreads)
+        options.hostId = std::to_string(rank);
       auto made = makeUcxTransport(int64_t(rank), numRanks, exchange, options);
+      if (kind == Kind::tlsThreads)
+        made = withTls(std::move(made), exchange, options);
       if (!made) {
-        complaints[rank] = made.status().message();
+        fmt::print(stderr, "{}\n", made.status().message());
         std::abort(); // the others would wait for ever
       }
       transport = std::move(*made);
@@ -85,14 +115,17 @@ std::string runProcesses(Kind kind, int64_t numRanks, const Body &body, uint32_t
     UcxOptions ucx;
     ucx.maxRequests = maxRequests;
     ucx.spansHosts = kind == Kind::tcpProcesses || kind == Kind::twoHosts;
-    if (kind == Kind::mappedProcesses || kind == Kind::twoHosts)
+    const bool isTls = kind == Kind::tlsProcesses || kind == Kind::secureHosts;
+    if (kind == Kind::mappedProcesses || kind == Kind::twoHosts || kind == Kind::secureHosts)
       ucx.sharedBytes = sharedBytes;
-    if (kind == Kind::tcpProcesses)
+    if (kind == Kind::tcpProcesses || kind == Kind::tlsProcesses)
       ucx.hostId = std::to_string(context.rank());
-    if (kind == Kind::twoHosts)
+    if (kind == Kind::twoHosts || kind == Kind::secureHosts)
       ucx.hostId = context.rank() < (numRanks + 1) / 2 ? "first" : "second";
-    auto made = makeUcxTransport(
-        context.rank(), numRanks, [&](const std::string &mine) { return context.allGather(mine, deadline); }, ucx);
+    AddressExchange exchange = [&](const std::string &mine) { return context.allGather(mine, deadline); };
+    auto made = makeUcxTransport(context.rank(), numRanks, exchange, ucx);
+    if (isTls)
+      made = withTls(std::move(made), exchange, ucx);
     Status status = made.status();
     if (made) {
       if (std::string text = runBody(body, **made); !text.empty())
@@ -124,12 +157,19 @@ const char *nameOf(Kind kind) {
     return "tcpProcesses";
   case Kind::twoHosts:
     return "twoHosts";
+  case Kind::tlsThreads:
+    return "tlsThreads";
+  case Kind::tlsProcesses:
+    return "tlsProcesses";
+  case Kind::secureHosts:
+    return "secureHosts";
   }
   return "?";
 }
 
 std::string runRanks(Kind kind, int64_t numRanks, const Body &body, uint32_t maxRequests) {
-  bool areThreads = kind == Kind::inProcess || kind == Kind::mappedThreads || kind == Kind::ucxThreads;
+  bool areThreads =
+      kind == Kind::inProcess || kind == Kind::mappedThreads || kind == Kind::ucxThreads || kind == Kind::tlsThreads;
   return areThreads ? runThreads(kind, numRanks, body, maxRequests) : runProcesses(kind, numRanks, body, maxRequests);
 }
 

@@ -18,6 +18,9 @@ enum class Kind {
   mappedProcesses, ///< the same, with memory that all map
   tcpProcesses,    ///< the same as ucxProcesses, but over TCP
   twoHosts,        ///< the same as mappedProcesses, but the last half of the ranks plays another host: TCP between them
+  tlsThreads,      ///< threads, each on a host of its own: TLS between them
+  tlsProcesses,    ///< the same as tcpProcesses, but over TLS
+  secureHosts,     ///< the same as twoHosts, but TLS between them
 };
 const char *nameOf(Kind kind);
 

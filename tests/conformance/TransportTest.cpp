@@ -19,7 +19,8 @@ namespace {
 
 class TransportTest : public testing::TestWithParam<Kind> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, TransportTest,
-                         testing::Values(Kind::inProcess, Kind::ucxThreads, Kind::ucxProcesses, Kind::tcpProcesses),
+                         testing::Values(Kind::inProcess, Kind::ucxThreads, Kind::ucxProcesses, Kind::tcpProcesses,
+                                         Kind::tlsThreads, Kind::tlsProcesses),
                          [](const auto &info) { return nameOf(info.param); });
 
 /// Bytes that tell sender, message and position apart.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launch/link/Endpoint.h"
 
-#include <arpa/inet.h>
-#include <cerrno>
 #include <charconv>
 #include <cstddef>
 #include <cstring>
@@ -11,14 +9,10 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 namespace dg {
 namespace {
-
-constexpr std::string_view unixPrefix = "unix:";
 
 SocketAddress unixAddress(const std::string &name) {
   SocketAddress address;
@@ -95,43 +89,6 @@ Result<std::vector<SocketAddress>> resolveEndpoint(const std::string &endpoint) 
     at = comma + 1;
   }
   return addresses;
-}
-
-std::string describeHost(const SocketAddress &address) {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (address.storage.ss_family == AF_INET)
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in *>(&address.storage)->sin_addr, text, sizeof text);
-  else if (address.storage.ss_family == AF_INET6)
-    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6 *>(&address.storage)->sin6_addr, text, sizeof text);
-  std::string host = text;
-  return host.starts_with("::ffff:") ? host.substr(7) : host; // IPv4 seen through an IPv6 socket
-}
-
-std::string describeAddress(const SocketAddress &address) {
-  if (address.storage.ss_family == AF_UNIX)
-    return std::string(unixPrefix) + std::string(reinterpret_cast<const sockaddr_un *>(&address.storage)->sun_path + 1,
-                                                 address.bytes - offsetof(sockaddr_un, sun_path) - 1);
-  std::string host = describeHost(address);
-  uint16_t port = address.storage.ss_family == AF_INET
-                      ? reinterpret_cast<const sockaddr_in *>(&address.storage)->sin_port
-                      : reinterpret_cast<const sockaddr_in6 *>(&address.storage)->sin6_port;
-  bool isVersion6 = host.find(':') != std::string::npos;
-  return fmt::format("{}{}{}:{}", isVersion6 ? "[" : "", host, isVersion6 ? "]" : "", ntohs(port));
-}
-
-int startConnecting(const SocketAddress &address) {
-  int socket = ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (socket < 0)
-    return -1;
-  int on = 1;
-  if (address.storage.ss_family != AF_UNIX)
-    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  if (connect(socket, address.get(), address.bytes) == 0 || errno == EINPROGRESS)
-    return socket;
-  int error = errno;
-  close(socket);
-  errno = error;
-  return -1;
 }
 
 template <typename Visit> static void forEachInterface(Visit visit) {

@@ -62,23 +62,6 @@ static Status listenError(const std::string &where, int error) {
   return Status::error(ErrorKind::runFailed, "cannot listen at {}: {}", where, std::strerror(error));
 }
 
-/// A listening socket, or -1 with errno.
-static int listenAt(const SocketAddress &address) {
-  int socket = ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (socket < 0)
-    return -1;
-  int on = 1, off = 0;
-  setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (address.storage.ss_family == AF_INET6)
-    setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off); // IPv4 comes in here too
-  if (bind(socket, address.get(), address.bytes) == 0 && ::listen(socket, 1024) == 0)
-    return socket;
-  int error = errno;
-  close(socket);
-  errno = error;
-  return -1;
-}
-
 Result<std::unique_ptr<RendezvousPoint>> RendezvousPoint::listen(const std::string &endpoint, std::string secret) {
   std::vector<SocketAddress> addresses;
   if (endpoint.empty()) {
@@ -95,7 +78,7 @@ Result<std::unique_ptr<RendezvousPoint>> RendezvousPoint::listen(const std::stri
     addresses = std::move(*resolved);
   }
   for (const SocketAddress &address : addresses)
-    if (int socket = listenAt(address); socket >= 0)
+    if (int socket = startListening(address); socket >= 0)
       return std::unique_ptr<RendezvousPoint>(new RendezvousPoint(socket, std::move(secret)));
   return listenError(endpoint.empty() ? "any interface" : endpoint, errno);
 }

@@ -270,6 +270,7 @@ public:
   bool hasRoom() const override { return true; }
   Status failure() const override { return Status::error(ErrorKind::runFailed, "connection reset"); }
   void cancelAll() override { isCancelled = true; }
+  uint64_t activity(int64_t) const override { return 0; }
   bool isCancelled = false;
 };
 
