@@ -112,8 +112,10 @@ void Communications::pollOpen() {
 bool Communications::idle(const Operation &awaited, Patience &patience) {
   if (hasFailed())
     return false;
-  if (patience.spins == 0)
+  if (patience.spins == 0) {
     patience.lastNs = nowNs();
+    lastActivity = activityOf(awaited);
+  }
   if (++patience.spins < spinsBeforeYield) {
     pauseCore();
     return true;
@@ -126,6 +128,11 @@ bool Communications::idle(const Operation &awaited, Patience &patience) {
     return true;
   patience.count(nowNs());
   progress.pulses.fetch_add(1, std::memory_order_relaxed);
+  // Slow is not dead: what counts is how long nothing has moved.
+  if (uint64_t activity = activityOf(awaited); activity != lastActivity) {
+    lastActivity = activity;
+    patience.waitedNs = 0;
+  }
   bool isOver = patience.waitedNs >= uint64_t(std::chrono::nanoseconds(timeout).count());
   if (patience.spins % spinsPerName != 0 && !isOver)
     return true;
@@ -140,6 +147,11 @@ bool Communications::idle(const Operation &awaited, Patience &patience) {
                      "longer than that for its part of the step",
                      rank, double(timeout.count()) / 1000, peer, describe(awaited), peer));
   return false;
+}
+
+uint64_t Communications::activityOf(const Operation &operation) const {
+  int64_t peer = operation.communication->waitsFor();
+  return messages ? messages->activity(peer == Communication::nobody ? operation.firstPeer : peer) : 0;
 }
 
 bool Communications::finishAll() {

@@ -61,6 +61,8 @@ private:
   void start(Operation &operation, void *input, void *output, uint32_t microbatch);
   Progress goOn(Operation &operation);
   void close(Operation &operation);
+  /// What has moved between this rank and the one that the operation waits for.
+  uint64_t activityOf(const Operation &operation) const;
   std::string describe(const Operation &operation) const;
   static std::string peerOf(const Operation &operation);
 
@@ -76,6 +78,7 @@ private:
   Transport *messages = nullptr; ///< whose progress the open operations need; null where all share memory
   uint64_t lastSweepNs = 0;      ///< when all were advanced
   int64_t step = 0;
+  uint64_t lastActivity = 0; ///< of whom the present wait is for
   Status failed = Status::ok();
 };
 

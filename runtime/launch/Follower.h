@@ -11,7 +11,7 @@ namespace dg {
 /// How the coordinator can be found again.
 struct CoordinatorPlace {
   std::vector<SocketAddress> addresses;
-  std::string secret;
+  Secret secret;
   Greeting greeting;
   std::string name; ///< for messages: its endpoint
 };

@@ -2,6 +2,7 @@
 #include "runtime/launch/NodeLauncher.h"
 
 #include "runtime/launch/Coordinator.h"
+#include "runtime/launch/link/JobKeys.h"
 #include "runtime/launch/link/LinkTimes.h"
 #include "runtime/support/Printable.h"
 
@@ -71,6 +72,15 @@ private:
 
 } // namespace
 
+static constexpr size_t runIdBytes = 32;
+
+/// What this launcher makes the keys of its ranks from.
+static void takeKey(const NodeOptions &nodes, RankPlacement &placement) {
+  placement.linkReason = nodes.linkReason;
+  if (!placement.runId.empty())
+    placement.runKey = runKeyOf(nodes.coordinator.secret, placement.runId);
+}
+
 static void refuse(NodeLink &link, const Status &why) {
   link.queue({.kind = Kind::refuse, .number = why.exitCode(), .text = why.message()});
   link.flush();
@@ -130,6 +140,8 @@ void Gathering::assign() {
   RankPlacement next;
   next.numRanks = options.numRanks;
   next.spansHosts = hosts.size() > 1;
+  if (next.spansHosts && nodes.isSecure)
+    next.runId = randomBytes(runIdBytes);
   for (size_t node = 0; node < guests.size(); ++node) {
     Guest &guest = guests[node];
     next.numLocal = guest.request.numLocal;
@@ -145,6 +157,7 @@ void Gathering::assign() {
       placement = next;
       placement.hostId = guest.request.hostId;
       placement.hostName = guest.request.hostName;
+      takeKey(nodes, placement);
     } else {
       if (placement.networkDevice.empty() && guest.request.hostId != placement.hostId) {
         placement.networkDevice = deviceOf(guest.link->descriptor());
@@ -214,8 +227,10 @@ static Status join(const NodeOptions &nodes, std::unique_ptr<NodeLink> &link, Ra
     bool isConnected = link->flush();
     isConnected = link->fill() && isConnected;
     while (std::optional<LaunchMessage> message = link->take()) {
-      if (message->kind == Kind::assign && unpackPlacement(message->text, placement))
+      if (message->kind == Kind::assign && unpackPlacement(message->text, placement)) {
+        takeKey(nodes, placement);
         return Status::ok();
+      }
       if (message->kind == Kind::refuse)
         return Status::error(message->number == 2 ? ErrorKind::usage : ErrorKind::runFailed, "{}", message->text);
     }

@@ -14,7 +14,10 @@ struct NodeOptions {
   int64_t numLocal = 1;                   ///< ranks that this launcher starts
   std::string fingerprint;                ///< of job and flags; must be equal on all nodes
   std::unique_ptr<RendezvousPoint> point; ///< node 0
-  CoordinatorPlace coordinator;           ///< the other nodes
+  CoordinatorPlace coordinator;           ///< the other nodes; its secret: all
+  /// Messages between hosts are protected by keys that follow from the secret; and why so, or why not.
+  bool isSecure = true;
+  std::string linkReason;
   /// How long nodes wait for each other at the beginning.
   std::chrono::milliseconds joinTime{300'000};
 };

@@ -31,7 +31,7 @@ static Status await(Transport &transport, Transport::Request request, Deadline d
     if (Clock::now() > deadline)
       return Status::error(ErrorKind::runFailed,
                            "rank {} gets no answer from rank {}: the hosts reach each other at the rendezvous, but not "
-                           "over the port that UCX has opened; look for a firewall",
+                           "over the port that the rank has opened; look for a firewall",
                            transport.rank(), peer);
     std::this_thread::yield();
   }
@@ -59,20 +59,23 @@ static Status pingPong(Transport &transport, int64_t peer, Deadline deadline, do
 static void copyText(char *to, size_t bytes, const std::string &text) { to[text.copy(to, bytes - 1)] = '\0'; }
 
 static void print(const RankLine &from, const RankLine &to, int64_t low, int64_t high, double microseconds,
-                  bool isJson) {
+                  const RankPlacement &place, bool isJson) {
+  const char *network = place.runId.empty() ? "tcp" : "tls";
   bool isShared = std::strcmp(from.hostId, to.hostId) == 0;
   if (isJson) {
     JsonLine line("link");
-    line.add("from", low).add("to", high).add("transport", isShared ? "shared memory" : "tcp");
+    line.add("from", low).add("to", high).add("transport", isShared ? "shared memory" : network);
     line.add("from_host", std::string_view(from.host)).add("to_host", std::string_view(to.host));
     if (!isShared)
-      line.add("from_address", std::string_view(from.address)).add("to_address", std::string_view(to.address));
+      line.add("from_address", std::string_view(from.address))
+          .add("to_address", std::string_view(to.address))
+          .add("why", std::string_view(place.linkReason));
     fmt::print("{}", std::move(line.add("latency_us", microseconds)).finish());
     return;
   }
   std::string way = isShared ? fmt::format("shared memory on {}", from.host)
-                             : fmt::format("tcp, {} {} ({}) to {} {} ({})", from.host, from.address, from.device,
-                                           to.host, to.address, to.device);
+                             : fmt::format("{}, {} {} ({}) to {} {} ({})", network, from.host, from.address,
+                                           from.device, to.host, to.address, to.device);
   fmt::print("rank {} - rank {}: {}, {:.1f} us\n", low, high, way, microseconds);
 }
 
@@ -108,8 +111,14 @@ Status runDry(RankContext &context, Transport *transport, std::chrono::milliseco
       double microseconds;
       std::memcpy(&microseconds, (*all)[size_t(low)].data() + sizeof(RankLine) + size_t(high) * sizeof(double),
                   sizeof microseconds);
-      print(lineOf(low), lineOf(high), low, high, microseconds, isJson);
+      print(lineOf(low), lineOf(high), low, high, microseconds, place, isJson);
     }
+  if (!isJson && place.spansHosts)
+    fmt::print("between hosts: {}, because {}\n",
+               place.runId.empty()
+                   ? "UCX over TCP in the clear, open to whoever reaches the hosts (--secure closes it)"
+                   : "TLS 1.3 with keys that follow from the job's secret (--trust-fabric goes without)",
+               place.linkReason);
   if (!isJson)
     fmt::print("{} rank{}: every pair can talk; nothing was run\n", context.numRanks(),
                context.numRanks() == 1 ? "" : "s");

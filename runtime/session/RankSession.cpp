@@ -8,6 +8,7 @@
 #include "runtime/session/HostCores.h"
 #include "runtime/session/report/EventFile.h"
 #include "runtime/session/report/PeakRate.h"
+#include "runtime/transport/TlsTransport.h"
 #include "runtime/transport/UcxTransport.h"
 
 #include <fmt/ranges.h>
@@ -100,7 +101,8 @@ Status RankSession::connect() {
     return Status::ok();
   const RankPlacement &place = context.placement();
   UcxOptions options;
-  options.spansHosts = place.spansHosts;
+  const bool isSecure = !place.runId.empty();
+  options.spansHosts = place.spansHosts && !isSecure;
   options.hostId = place.hostId;
   options.networkDevice = place.networkDevice;
   const uint32_t stage = uint32_t(plan.mesh.coordinatesOf(context.rank()).pipe);
@@ -109,6 +111,15 @@ Status RankSession::connect() {
   options.sharedBytes = std::max<size_t>(Staging(plan, stage, assignment.device.isHost).bytes(), 1);
   auto exchange = [this](const std::string &mine) { return context.allGather(mine, deadlineIn(assignment.timeout)); };
   auto made = makeUcxTransport(context.rank(), context.numRanks(), exchange, options);
+  if (made && isSecure) {
+    TlsOptions tls;
+    tls.maxRequests = options.maxRequests;
+    tls.hostId = place.hostId;
+    tls.address = place.networkAddress;
+    tls.keys = context.takeKeys();
+    tls.timeout = assignment.timeout;
+    made = makeTlsTransport(std::move(*made), exchange, std::move(tls));
+  }
   if (!made) {
     hasPeerFailed = true; // most often a rank that died while this one mapped its memory
     return made.status();

@@ -96,13 +96,20 @@ class NodeFaultsTest(hosts.HostsTest):
             self.stop_and_check(nodes)
 
     def test_strangers(self):
+        self.meet_strangers(1)
+
+    def test_strangers_of_a_trusted_fabric(self):
+        self.meet_strangers(5, "--trust-fabric")
+
+    def meet_strangers(self, num_doors, *flags):
+        """They call at the rendezvous, and at the port of each rank where the network is trusted."""
         with contextlib.ExitStack() as stack:
-            nodes = self.start_endless(stack)
+            nodes = self.start_endless(stack, *flags)
             doors = []
             for host in self.hosts:
                 listening = host.run("ss", "-Htln").splitlines()
                 doors += [(host.address, int(line.split()[3].rsplit(":", 1)[1])) for line in listening]
-            self.assertGreaterEqual(len(doors), 5, "the rendezvous and a port of each rank")
+            self.assertEqual(len(doors), num_doors)
             generator, held = runs.seeded_random(), []
             for door in doors:
                 for length in (1, 8, 72, 100, 4096):

@@ -29,6 +29,13 @@ static void addWhere(CLI::Option_group &app, Flags &flags) {
       ->needs(rank);
   app.add_option("--rdzv-timeout", flags.rendezvousSeconds, "seconds that nodes wait for each other; default: 300")
       ->check(finiteNumber(false));
+  auto *secure = app.add_flag("--secure", flags.secure,
+                              "authenticate and encrypt messages between hosts with keys that follow from the job's "
+                              "secret (TLS 1.3); default: on with --nnodes, off under srun and mpirun");
+  app.add_flag("--trust-fabric", flags.trustFabric,
+               "send messages between hosts in the clear, through UCX: who reaches the hosts over the network can read "
+               "and change the job; default: on under srun and mpirun, off with --nnodes")
+      ->excludes(secure);
   app.add_option("--threads", flags.threads, "threads per rank; default: the host's cores divided among its ranks")
       ->check(wholeNumber(1, maxThreads));
   app.add_option(

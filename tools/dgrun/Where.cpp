@@ -74,25 +74,30 @@ Result<Where> findWhere(const Flags &flags, const plan::Plan &plan) {
 /// Where node 0 listens, and what it tells the others by way of the launcher that has started them all.
 static Status meetThroughManager(Where &where, NodeOptions &nodes) {
   bool isOneHost = where.manager->sizeOnHost() == where.manager->size();
-  std::string mine, secret;
+  std::string mine;
   if (where.node == 0) {
+    std::string text;
     for (char byte : randomBytes(32))
-      secret += fmt::format("{:02x}", uint8_t(byte));
+      text += fmt::format("{:02x}", uint8_t(byte));
+    Secret secret(text);
     auto point = isOneHost ? RendezvousPoint::listenOnHost(secret) : RendezvousPoint::listen("", secret);
     if (!point)
       return point.status();
     nodes.point = std::move(*point);
-    mine = secret + " " + nodes.point->endpoint();
+    mine = text + " " + nodes.point->endpoint();
+    forget(text.data(), text.size());
   }
   auto shared = where.manager->share(mine, deadlineIn(nodes.joinTime));
+  forget(mine.data(), mine.size());
   if (!shared)
     return shared.status();
   size_t space = shared->find(' ');
   if (space == std::string::npos)
-    return Status::error(ErrorKind::runFailed, "PMIx gave '{}' as the place to meet, expected a secret and an endpoint",
-                         *shared);
-  nodes.coordinator.secret = shared->substr(0, space);
+    return Status::error(ErrorKind::runFailed,
+                         "PMIx gave {} bytes as the place to meet, expected a secret and an endpoint", shared->size());
+  nodes.coordinator.secret = Secret(std::string_view(*shared).substr(0, space));
   nodes.coordinator.name = shared->substr(space + 1);
+  forget(shared->data(), space);
   where.manager.reset(); // its threads must not be there when ranks are forked
   return Status::ok();
 }
@@ -114,6 +119,15 @@ static Status meetByHand(const Where &where, const Flags &flags, NodeOptions &no
   return Status::ok();
 }
 
+/// Whether messages between hosts are protected, and why.
+static void chooseProtection(const Flags &flags, NodeOptions &nodes, bool isManaged) {
+  nodes.isSecure = flags.secure || !(flags.trustFabric || isManaged);
+  nodes.linkReason = flags.secure        ? "--secure asks for it"
+                     : flags.trustFabric ? "--trust-fabric says that the network is trusted"
+                     : isManaged         ? "srun or mpirun has started the job, and its cluster is trusted"
+                                         : "the job was joined by hand, with --nnodes";
+}
+
 int launch(Where where, const Flags &flags, LaunchOptions options, const std::string &fingerprint,
            const RankMain &rankMain) {
   if (where.isAlone())
@@ -122,7 +136,8 @@ int launch(Where where, const Flags &flags, LaunchOptions options, const std::st
   nodes.numNodes = where.numNodes;
   nodes.node = where.node;
   nodes.numLocal = where.numLocal;
-  nodes.fingerprint = fingerprint;
+  chooseProtection(flags, nodes, where.manager != nullptr);
+  nodes.fingerprint = fmt::format("{}, between hosts: {}", fingerprint, nodes.isSecure ? "secure" : "trusted");
   nodes.joinTime = std::chrono::milliseconds(int64_t(std::min(flags.rendezvousSeconds, 1e9) * 1000));
   options.isOutputShared = where.manager != nullptr;
   Status met = where.manager ? meetThroughManager(where, nodes) : meetByHand(where, flags, nodes);

@@ -29,7 +29,7 @@ std::string randomBytes(size_t count) {
   return bytes;
 }
 
-Handshake::Handshake(int descriptor, const std::string &secret, bool isServer)
+Handshake::Handshake(int descriptor, const Secret &secret, bool isServer)
     : socket(descriptor), secret(secret), isServer(isServer) {}
 
 Handshake::~Handshake() {
@@ -37,14 +37,14 @@ Handshake::~Handshake() {
     close(socket);
 }
 
-std::unique_ptr<Handshake> Handshake::asServer(int descriptor, const std::string &secret) {
+std::unique_ptr<Handshake> Handshake::asServer(int descriptor, const Secret &secret) {
   std::unique_ptr<Handshake> made(new Handshake(descriptor, secret, true));
   made->serverNonce = randomBytes(nonceBytes);
   made->outgoing.append(magic).append(made->serverNonce);
   return made;
 }
 
-std::unique_ptr<Handshake> Handshake::asClient(int descriptor, const std::string &secret, Greeting greeting) {
+std::unique_ptr<Handshake> Handshake::asClient(int descriptor, const Secret &secret, Greeting greeting) {
   std::unique_ptr<Handshake> made(new Handshake(descriptor, secret, false));
   made->who = greeting;
   made->clientNonce = randomBytes(nonceBytes);
@@ -91,7 +91,7 @@ Handshake::State Handshake::refuse() {
 Digest Handshake::prove(const char *side) const {
   std::string text(side);
   text.append(serverNonce).append(clientNonce).append(reinterpret_cast<const char *>(&who), sizeof who);
-  return hmacSha256(secret, text);
+  return hmacSha256(secret.view(), text);
 }
 
 Handshake::State Handshake::advanceServer() {
@@ -142,7 +142,10 @@ Handshake::State Handshake::advance() {
 }
 
 std::unique_ptr<NodeLink> Handshake::takeLink() {
-  return std::make_unique<NodeLink>(std::exchange(socket, -1), prove("session"), isServer);
+  Digest key = prove("session");
+  auto link = std::make_unique<NodeLink>(std::exchange(socket, -1), key, isServer);
+  forget(key.data(), key.size());
+  return link;
 }
 
 } // namespace dg

@@ -29,8 +29,8 @@ public:
   enum class State { going, done, refused };
 
   /// `descriptor` is a connected (client: or connecting) non-blocking socket.
-  static std::unique_ptr<Handshake> asServer(int descriptor, const std::string &secret);
-  static std::unique_ptr<Handshake> asClient(int descriptor, const std::string &secret, Greeting greeting);
+  static std::unique_ptr<Handshake> asServer(int descriptor, const Secret &secret);
+  static std::unique_ptr<Handshake> asClient(int descriptor, const Secret &secret, Greeting greeting);
   Handshake(const Handshake &) = delete;
   ~Handshake();
 
@@ -45,7 +45,7 @@ public:
   std::unique_ptr<NodeLink> takeLink();
 
 private:
-  Handshake(int descriptor, const std::string &secret, bool isServer);
+  Handshake(int descriptor, const Secret &secret, bool isServer);
   bool flush();
   bool fill(size_t bytes);
   State refuse();
@@ -54,7 +54,7 @@ private:
   Digest prove(const char *side) const;
 
   int socket;
-  std::string secret;
+  Secret secret;
   bool isServer;
   Greeting who;
   std::string serverNonce, clientNonce;

@@ -43,14 +43,15 @@ bool unpackJoin(const std::string &text, JoinRequest &request) {
 std::string packPlacement(const RankPlacement &placement) {
   return packParts({std::to_string(placement.firstRank), std::to_string(placement.numLocal),
                     std::to_string(placement.numRanks), std::to_string(placement.firstLocalRank),
-                    placement.spansHosts ? "1" : "0"});
+                    placement.spansHosts ? "1" : "0", placement.runId});
 }
 
 bool unpackPlacement(const std::string &text, RankPlacement &placement) {
   auto parts = unpackParts(text);
-  if (!parts || parts->size() != 5)
+  if (!parts || parts->size() != 6)
     return false;
   placement.spansHosts = (*parts)[4] == "1";
+  placement.runId = (*parts)[5];
   return readNumber((*parts)[0], placement.firstRank) && readNumber((*parts)[1], placement.numLocal) &&
          readNumber((*parts)[2], placement.numRanks) && readNumber((*parts)[3], placement.firstLocalRank);
 }

@@ -3,6 +3,8 @@
 // commands. Its own ranks and those of other nodes use the same words, so that one host is only the shortest case.
 #pragma once
 
+#include "runtime/support/Secret.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -70,6 +72,9 @@ struct RankPlacement {
   std::string hostName, hostId; ///< ids are equal for ranks that can share memory
   std::string networkDevice;    ///< towards the other hosts; empty: any
   std::string networkAddress;   ///< of that interface
+  std::string runId;            ///< empty: messages between hosts are not protected by keys
+  Secret runKey;                ///< in launchers only, and not sent
+  std::string linkReason;       ///< why messages between hosts are protected, or not; not sent
 };
 std::string packPlacement(const RankPlacement &placement);
 bool unpackPlacement(const std::string &text, RankPlacement &placement);

@@ -18,12 +18,13 @@ constexpr uint64_t longestBody = uint64_t(1) << 28;
 } // namespace
 
 NodeLink::NodeLink(int descriptor, const Digest &sessionKey, bool isServer)
-    : socket(descriptor), key(asText(sessionKey)), sending(isServer ? 's' : 'c'), receiving(isServer ? 'c' : 's') {}
+    : socket(descriptor), key(Secret(asText(sessionKey))), sending(isServer ? 's' : 'c'),
+      receiving(isServer ? 'c' : 's') {}
 
 Digest NodeLink::prove(char direction, uint64_t number, std::string_view head, const Digest &digestOfText) const {
   std::string text(1, direction);
   text.append(reinterpret_cast<const char *>(&number), sizeof number);
-  return hmacSha256(key, text.append(head).append(asText(digestOfText)));
+  return hmacSha256(key.view(), text.append(head).append(asText(digestOfText)));
 }
 
 void NodeLink::queue(const LaunchMessage &message, const Digest &digestOfText) {

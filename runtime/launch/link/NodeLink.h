@@ -6,6 +6,7 @@
 #include "runtime/launch/link/BufferedSocket.h"
 #include "runtime/launch/link/LaunchMessage.h"
 #include "runtime/launch/link/Sha256.h"
+#include "runtime/support/Secret.h"
 
 #include <optional>
 
@@ -31,7 +32,7 @@ public:
 private:
   Digest prove(char direction, uint64_t number, std::string_view head, const Digest &digestOfText) const;
   BufferedSocket socket;
-  std::string key;
+  Secret key;
   char sending, receiving;
   uint64_t numQueued = 0, numTaken = 0;
   bool isDamaged = false;

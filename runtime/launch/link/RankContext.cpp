@@ -9,9 +9,9 @@
 namespace dg {
 
 RankContext::RankContext(int64_t localIndex, const RankPlacement &placement, SharedBoard &board,
-                         std::unique_ptr<ControlSocket> socket)
+                         std::unique_ptr<ControlSocket> socket, std::vector<Digest> keys)
     : localIndex(localIndex), self(placement.firstRank + localIndex), place(placement), shared(board),
-      socket(std::move(socket)) {}
+      socket(std::move(socket)), keys(std::move(keys)) {}
 
 RankContext::~RankContext() = default;
 

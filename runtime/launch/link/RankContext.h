@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/executor/ProgressBoard.h"
+#include "runtime/launch/link/Sha256.h"
 #include "runtime/support/Status.h"
 
 #include <chrono>
@@ -31,7 +32,7 @@ class RankContext {
 public:
   /// `localIndex` counts the ranks of this launcher. The references outlive the context.
   RankContext(int64_t localIndex, const RankPlacement &placement, SharedBoard &board,
-              std::unique_ptr<ControlSocket> socket);
+              std::unique_ptr<ControlSocket> socket, std::vector<Digest> keys = {});
   ~RankContext();
 
   int64_t rank() const { return self; }
@@ -39,6 +40,9 @@ public:
   /// Where this rank stands among the hosts of the job.
   const RankPlacement &placement() const { return place; }
   ProgressLine &board();
+  /// By rank: what this rank shares with that one and nobody else, for this run. Empty where messages between hosts are
+  /// not protected. Only once.
+  std::vector<Digest> takeKeys() { return std::move(keys); }
 
   /// Everyone's bytes, by rank. All ranks call their exchanges in the same order. For addresses and other small things:
   /// it goes through the launcher.
@@ -61,6 +65,7 @@ private:
   const RankPlacement &place;
   SharedBoard &shared;
   std::unique_ptr<ControlSocket> socket;
+  std::vector<Digest> keys;
   uint64_t exchanges = 0;
 };
 

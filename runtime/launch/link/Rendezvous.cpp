@@ -25,9 +25,17 @@ static constexpr milliseconds retryTime{200}, addressTime{3000};
 static constexpr int refusalsUntilBelieved = 3;
 static constexpr size_t shortestSecret = 16;
 
-Result<std::string> readSecret() {
+void forgetSecretInEnvironment() {
+  if (char *text = std::getenv("DG_SECRET"))
+    forget(text, std::strlen(text));
+  unsetenv("DG_SECRET");
+  unsetenv("DG_SECRET_FILE");
+}
+
+Result<Secret> readSecret() {
   const char *path = std::getenv("DG_SECRET_FILE"), *text = std::getenv("DG_SECRET");
-  std::string secret = text ? text : "", where = "DG_SECRET";
+  std::string where = "DG_SECRET";
+  Secret secret(text ? text : "");
   if (path && *path) {
     where = fmt::format("DG_SECRET_FILE={}", path);
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -44,17 +52,20 @@ Result<std::string> readSecret() {
     if (status.st_mode & (S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH))
       return Status::error(ErrorKind::usage, "{}: others may read or write it (mode {:o}); run chmod 600 {}", where,
                            unsigned(status.st_mode & 07777), path);
-    secret.assign(bytes, size_t(std::max<ssize_t>(got, 0)));
-    while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r'))
-      secret.pop_back();
+    std::string_view line(bytes, size_t(std::max<ssize_t>(got, 0)));
+    while (line.ends_with('\n') || line.ends_with('\r'))
+      line.remove_suffix(1);
+    secret = Secret(line);
+    forget(bytes, sizeof bytes);
   }
-  if (secret.empty())
+  forgetSecretInEnvironment();
+  if (secret.isEmpty())
     return Status::error(ErrorKind::usage,
                          "several nodes need a secret that they share: set DG_SECRET_FILE to a file only you can read, "
                          "or DG_SECRET, on every node; make one with: (umask 077; openssl rand -hex 32 > secret)");
-  if (secret.size() < shortestSecret)
+  if (secret.view().size() < shortestSecret)
     return Status::error(ErrorKind::usage, "{}: found a secret of {} characters, expected at least {}", where,
-                         secret.size(), shortestSecret);
+                         secret.view().size(), shortestSecret);
   return secret;
 }
 
@@ -62,7 +73,7 @@ static Status listenError(const std::string &where, int error) {
   return Status::error(ErrorKind::runFailed, "cannot listen at {}: {}", where, std::strerror(error));
 }
 
-Result<std::unique_ptr<RendezvousPoint>> RendezvousPoint::listen(const std::string &endpoint, std::string secret) {
+Result<std::unique_ptr<RendezvousPoint>> RendezvousPoint::listen(const std::string &endpoint, Secret secret) {
   std::vector<SocketAddress> addresses;
   if (endpoint.empty()) {
     for (int family : {AF_INET6, AF_INET}) {
@@ -83,7 +94,7 @@ Result<std::unique_ptr<RendezvousPoint>> RendezvousPoint::listen(const std::stri
   return listenError(endpoint.empty() ? "any interface" : endpoint, errno);
 }
 
-Result<std::unique_ptr<RendezvousPoint>> RendezvousPoint::listenOnHost(std::string secret) {
+Result<std::unique_ptr<RendezvousPoint>> RendezvousPoint::listenOnHost(Secret secret) {
   std::string name;
   for (char byte : randomBytes(8))
     name += fmt::format("{:02x}", uint8_t(byte));
@@ -176,7 +187,7 @@ std::vector<Arrival> RendezvousPoint::takeArrivals() {
   return std::exchange(arrivals, {});
 }
 
-RendezvousAttempt::RendezvousAttempt(std::vector<SocketAddress> addresses, std::string secret, Greeting greeting)
+RendezvousAttempt::RendezvousAttempt(std::vector<SocketAddress> addresses, Secret secret, Greeting greeting)
     : addresses(std::move(addresses)), secret(std::move(secret)), greeting(greeting) {
   startNext();
 }
@@ -206,7 +217,7 @@ Handshake::State RendezvousAttempt::state() {
   return Handshake::State::refused;
 }
 
-Result<std::unique_ptr<NodeLink>> joinRendezvous(const std::vector<SocketAddress> &addresses, const std::string &secret,
+Result<std::unique_ptr<NodeLink>> joinRendezvous(const std::vector<SocketAddress> &addresses, const Secret &secret,
                                                  Greeting greeting, Deadline deadline) {
   int refusals = 0;
   while (true) {

@@ -12,9 +12,11 @@
 
 namespace dg {
 
-/// The secret of a job from DG_SECRET_FILE, or DG_SECRET. Fails (usage) when there is none, when it is short, or when
-/// others may read the file.
-Result<std::string> readSecret();
+/// The secret of a job from DG_SECRET_FILE, or DG_SECRET, which is then no longer in the environment. Fails (usage)
+/// when there is none, when it is short, or when others may read the file.
+Result<Secret> readSecret();
+/// Overwrites DG_SECRET where /proc/PID/environ shows it, and removes it.
+void forgetSecretInEnvironment();
 
 /// Someone who has proved to know the secret.
 struct Arrival {
@@ -27,9 +29,9 @@ struct Arrival {
 class RendezvousPoint {
 public:
   /// `endpoint` is HOST, HOST:PORT or empty for every interface of this host; a free port unless one is given.
-  static Result<std::unique_ptr<RendezvousPoint>> listen(const std::string &endpoint, std::string secret);
+  static Result<std::unique_ptr<RendezvousPoint>> listen(const std::string &endpoint, Secret secret);
   /// For launchers of this host only: no port, no name in a file system.
-  static Result<std::unique_ptr<RendezvousPoint>> listenOnHost(std::string secret);
+  static Result<std::unique_ptr<RendezvousPoint>> listenOnHost(Secret secret);
   RendezvousPoint(const RendezvousPoint &) = delete;
   ~RendezvousPoint();
 
@@ -48,12 +50,12 @@ private:
     Deadline deadline;
     std::string address;
   };
-  RendezvousPoint(int listener, std::string secret) : listener(listener), secret(std::move(secret)) {}
+  RendezvousPoint(int listener, Secret secret) : listener(listener), secret(std::move(secret)) {}
   void accept();
   void advance(Visitor &visitor);
 
   int listener;
-  std::string secret;
+  Secret secret;
   std::deque<Visitor> visitors; ///< not yet known; the oldest first
   std::vector<Arrival> arrivals;
   uint64_t refused = 0;
@@ -62,7 +64,7 @@ private:
 /// An attempt to reach the listening side, which tries the addresses of an endpoint in turn. Never blocks.
 class RendezvousAttempt {
 public:
-  RendezvousAttempt(std::vector<SocketAddress> addresses, std::string secret, Greeting greeting);
+  RendezvousAttempt(std::vector<SocketAddress> addresses, Secret secret, Greeting greeting);
 
   void addTo(PollSet &set);
   /// done: takeLink(); refused: every address has been tried.
@@ -75,7 +77,7 @@ public:
 private:
   void startNext();
   std::vector<SocketAddress> addresses;
-  std::string secret;
+  Secret secret;
   Greeting greeting;
   size_t next = 0;
   std::unique_ptr<Handshake> handshake;
@@ -84,7 +86,7 @@ private:
 
 /// Comes to the rendezvous; tries again until the deadline while nobody listens there. Fails at once (usage) when the
 /// other side does not know this secret.
-Result<std::unique_ptr<NodeLink>> joinRendezvous(const std::vector<SocketAddress> &addresses, const std::string &secret,
+Result<std::unique_ptr<NodeLink>> joinRendezvous(const std::vector<SocketAddress> &addresses, const Secret &secret,
                                                  Greeting greeting, Deadline deadline);
 
 } // namespace dg

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launch/ranks/LocalRanks.h"
 
+#include "runtime/launch/link/JobKeys.h"
 #include "runtime/launch/ranks/OrphanSegments.h"
 #include "runtime/launch/ranks/RankProcess.h"
 #include "runtime/support/Printable.h"
@@ -138,11 +139,14 @@ Status LocalRanks::fork(const RankMain &rankMain, std::vector<int> foreign) {
     process.signalMask = oldMask;
     process.board = board.get();
     process.foreign = foreign;
+    if (!placement.runKey.isEmpty())
+      process.keys = pairKeysOf(placement.runKey, rank, placement.numRanks);
     child.pid = ::fork();
     if (child.pid == 0)
       runRankProcess(process, rankMain);
     int forkError = errno;
     closeOurs();
+    forget(process.keys.data(), process.keys.size() * sizeof(Digest)); // the next rank does not see them
     errno = forkError;
     if (child.pid < 0)
       return systemError("fork a rank");

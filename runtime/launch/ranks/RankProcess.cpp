@@ -3,6 +3,7 @@
 #include "runtime/launch/ranks/RankProcess.h"
 
 #include "runtime/launch/link/ControlSocket.h"
+#include "runtime/launch/link/Rendezvous.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -76,12 +77,12 @@ void runRankProcess(const RankProcess &process, const RankMain &rankMain) {
   setenv("RANK", std::to_string(process.rank).c_str(), 1);
   setenv("LOCAL_RANK", std::to_string(placement.firstLocalRank + process.localIndex).c_str(), 1);
   setenv("WORLD_SIZE", std::to_string(placement.numRanks).c_str(), 1);
-  unsetenv("DG_SECRET"); // the job is the launchers' to talk about
-  unsetenv("DG_SECRET_FILE");
+  forgetSecretInEnvironment(); // the job is the launchers' to talk about
 
   int code;
   {
-    RankContext context(process.localIndex, placement, *process.board, std::make_unique<ControlSocket>(process.socket));
+    RankContext context(process.localIndex, placement, *process.board, std::make_unique<ControlSocket>(process.socket),
+                        process.keys);
     code = runGuarded(context, rankMain);
     std::fflush(nullptr);
   }

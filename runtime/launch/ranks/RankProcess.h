@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/launch/link/LaunchMessage.h"
+#include "runtime/launch/link/Sha256.h"
 #include "runtime/launch/link/SharedBoard.h"
 #include "runtime/launch/ranks/LocalLauncher.h"
 
@@ -22,6 +23,7 @@ struct RankProcess {
   std::vector<int> foreign; ///< the launcher's descriptors, to be closed here
   sigset_t signalMask = {}; ///< the launcher's, from before it blocked anything
   SharedBoard *board = nullptr;
+  std::vector<Digest> keys; ///< towards each rank, where hosts do not trust the network
 };
 
 /// Runs in the child and never returns: dies with the launcher, ignores Ctrl-C (the launcher handles it), turns SIGTERM

@@ -2,6 +2,7 @@
 // Proves that only who knows the secret comes in, whatever strangers send and however many they are, and that messages
 // between launchers cannot be changed or repeated.
 #include "runtime/launch/link/Rendezvous.h"
+#include "runtime/launch/link/JobKeys.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +11,10 @@
 #include <fstream>
 #include <poll.h>
 #include <random>
+#include <set>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
@@ -23,12 +26,12 @@ using std::chrono::seconds;
 
 namespace {
 
-const std::string secret = "a secret of this test only";
+const Secret secret("a secret of this test only");
 
 /// A rendezvous that is served by a thread until it is closed, as a launcher does.
 class Door {
 public:
-  explicit Door(const std::string &secretHere = secret) {
+  explicit Door(const Secret &secretHere = secret) {
     auto made = RendezvousPoint::listen("127.0.0.1", secretHere);
     point = std::move(*made);
     where = *resolveEndpoint(point->endpoint());
@@ -63,7 +66,7 @@ public:
     setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     return socket;
   }
-  Result<std::unique_ptr<NodeLink>> join(uint32_t node, const std::string &with = secret) {
+  Result<std::unique_ptr<NodeLink>> join(uint32_t node, const Secret &with = secret) {
     return joinRendezvous(where, with, {node, Greeting::Purpose::join}, deadlineIn(seconds(20)));
   }
 
@@ -100,7 +103,7 @@ TEST(Rendezvous, whoKnowsTheSecretComesIn) {
 
 TEST(Rendezvous, wrongSecretIsAUsageError) {
   Door door;
-  auto link = door.join(1, "some other secret");
+  auto link = door.join(1, Secret("some other secret"));
   ASSERT_FALSE(link);
   EXPECT_EQ(ErrorKind::usage, link.status().kind());
   EXPECT_NE(std::string::npos, link.status().message().find("does not know this secret")) << link.status().message();
@@ -111,7 +114,7 @@ TEST(Rendezvous, wrongSecretIsAUsageError) {
 
 // A door that does not know the secret cannot pretend to.
 TEST(Rendezvous, falseServerIsNotBelieved) {
-  Door door("the secret of an impostor");
+  Door door(Secret("the secret of an impostor"));
   auto link = door.join(1);
   EXPECT_FALSE(link);
 }
@@ -213,7 +216,7 @@ TEST(Secret, comesFromFileOrEnvironment) {
     file ? setenv("DG_SECRET_FILE", file, 1) : unsetenv("DG_SECRET_FILE");
     text ? setenv("DG_SECRET", text, 1) : unsetenv("DG_SECRET");
     auto read = readSecret();
-    return read ? *read : read.status().message();
+    return read ? std::string(read->view()) : read.status().message();
   };
   chmod(path.c_str(), 0600);
   EXPECT_EQ("0123456789abcdef", found(path.c_str(), nullptr));
@@ -223,6 +226,45 @@ TEST(Secret, comesFromFileOrEnvironment) {
   EXPECT_NE(std::string::npos, found("/no/such/file", nullptr).find("cannot be read: No such file"));
   EXPECT_NE(std::string::npos, found(nullptr, "short").find("found a secret of 5 characters, expected at least 16"));
   EXPECT_NE(std::string::npos, found(nullptr, nullptr).find("several nodes need a secret"));
+}
+
+// A child has neither the secret nor what it was read from.
+TEST(Secret, isNotInAChild) {
+  const std::string text = "only the launcher knows this";
+  setenv("DG_SECRET", text.c_str(), 1);
+  const char *inEnvironment = getenv("DG_SECRET");
+  auto read = readSecret();
+  ASSERT_TRUE(read);
+  EXPECT_EQ(text, read->view());
+  EXPECT_EQ(nullptr, getenv("DG_SECRET"));
+  EXPECT_STREQ("", inEnvironment);
+  Secret copy = *read;
+  pid_t child = fork();
+  if (child == 0)
+    _exit(read->view() == std::string(text.size(), '\0') && copy.view() == read->view() ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(child, waitpid(child, &status, 0));
+  EXPECT_EQ(0, status);
+  EXPECT_EQ(text, copy.view());
+}
+
+// Two ranks have the same key, and no two pairs, runs or secrets have the same.
+TEST(JobKeys, areOfPairAndRun) {
+  std::set<Digest> all;
+  constexpr int64_t numRanks = 5;
+  for (const char *job : {"a secret of this test", "another secret"})
+    for (const char *run : {"first run", "second run"}) {
+      Secret key = runKeyOf(Secret(job), run);
+      std::vector<std::vector<Digest>> keys;
+      for (int64_t rank = 0; rank < numRanks; ++rank)
+        keys.push_back(pairKeysOf(key, rank, numRanks));
+      for (size_t low = 0; low < numRanks; ++low)
+        for (size_t high = low + 1; high < numRanks; ++high) {
+          EXPECT_EQ(keys[low][high], keys[high][low]);
+          all.insert(keys[low][high]);
+        }
+    }
+  EXPECT_EQ(all.size(), size_t(4 * numRanks * (numRanks - 1) / 2));
 }
 
 class Link : public testing::Test {

@@ -249,7 +249,7 @@ TEST(Stop, endlessOutputIsRelayedWhole) {
 class Following : public testing::Test {
 protected:
   void SetUp() override {
-    const std::string secret = "0123456789abcdef";
+    const Secret secret("0123456789abcdef");
     point = std::move(*RendezvousPoint::listen("127.0.0.1", secret));
     auto addresses = *resolveEndpoint(point->endpoint());
     launch.prepare = [=, this] {
