@@ -115,9 +115,8 @@ Status runDry(RankContext &context, Transport *transport, std::chrono::milliseco
     }
   if (!isJson && place.spansHosts)
     fmt::print("between hosts: {}, because {}\n",
-               place.runId.empty()
-                   ? "UCX over TCP in the clear, open to whoever reaches the hosts (--secure closes it)"
-                   : "TLS 1.3 with keys that follow from the job's secret (--trust-fabric goes without)",
+               place.runId.empty() ? "UCX over TCP in the clear, open to whoever reaches the hosts"
+                                   : "TLS 1.3 with keys that follow from the job's secret",
                place.linkReason);
   if (!isJson)
     fmt::print("{} rank{}: every pair can talk; nothing was run\n", context.numRanks(),

@@ -23,8 +23,8 @@ namespace dg {
 
 /// After so many records a new key is used: AES-GCM keeps its margin up to 2^24.5 (RFC 8446, 5.5).
 static constexpr uint64_t recordsPerKey = uint64_t(1) << 24;
-/// What one read from the socket may bring: several records.
-static constexpr size_t readAhead = 256 << 10;
+/// What one read from the socket may bring: two records. OpenSSL moves what is left to the front after each.
+static constexpr size_t readAhead = 36 << 10;
 /// What keys are good for: OpenSSL wants both sides to say so.
 static constexpr unsigned char purpose[] = {'d', 'g'};
 

@@ -80,6 +80,10 @@ class Host:
         self.run("nft", "add table inet loss; add chain inet loss input { type filter hook input priority 0; }; "
                         f"add rule inet loss input iif net0 numgen random mod 100 < {percent} drop")
 
+    def limit_rate(self, rate):
+        """What leaves this host goes at this rate, as 5mbit."""
+        self.run("tc", "qdisc", "add", "dev", "net0", "root", "tbf", "rate", rate, "burst", "32k", "latency", "100ms")
+
     def close(self):
         self.unshare.kill()
         self.unshare.wait()

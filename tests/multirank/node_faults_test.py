@@ -95,6 +95,20 @@ class NodeFaultsTest(hosts.HostsTest):
             nodes[0].wait_for_steps(50)
             self.stop_and_check(nodes)
 
+    def test_slow_link(self):
+        # Each all-reduce takes longer than the deadline, but bytes flow all the time.
+        job = self.job("mlp:784-512-512-10", "--batch", "16", "--mesh", "data=2")
+        flags = [*runs.FLAT_DATA, "--seed", "7", "--threads", "1", "--steps", "1"]
+        alone = self.run_job(job, *flags)
+        for host in self.hosts:
+            host.limit_rate("5mbit")
+        for way in [], ["--trust-fabric"]:
+            with self.subTest(way), contextlib.ExitStack() as stack:
+                ends = [node.finish() for node in self.start_nodes(stack, job, *flags, *way, "--timeout", "2")]
+                self.assertEqual([end.code for end in ends], [0, 0], ends[0].err + ends[1].err)
+                self.assertEqual(ends[0].lines("step"), alone.lines("step"))
+                self.assertGreater(ends[0].seconds, 2)
+
     def test_strangers(self):
         self.meet_strangers(1)
 

@@ -21,6 +21,24 @@ class NodesTest(hosts.HostsTest):
         self.assertEqual(ends[0].lines("step", "epoch"), alone.lines("step", "epoch"))
         self.assertEqual(ends[1].out, "", "only rank 0 reports")
 
+    def test_dry_run_says_how_hosts_talk(self):
+        job = self.job(*PLAN)
+        for flags, transport, why in ([], "tls", "joined by hand"), (["--secure"], "tls", "--secure"), (["--trust-fabric"], "tcp", "--trust-fabric"):
+            with self.subTest(flags), contextlib.ExitStack() as stack:
+                ends = [node.finish() for node in self.start_nodes(stack, job, *FLAGS, "--dry-run", *flags)]
+                self.assertEqual([end.code for end in ends], [0, 0], ends[0].err + ends[1].err)
+                links = ends[0].of("link")
+                self.assertEqual({link["transport"] for link in links}, {"shared memory", transport})
+                for link in links:
+                    if link["transport"] == transport:
+                        self.assertIn(why, link["why"])
+        with self.start_node(0, self.hosts[0].address, job, *FLAGS) as first:  # one trusts, the other does not
+            with self.start_node(1, first.wait_for_endpoint(), job, *FLAGS, "--trust-fabric") as second:
+                ends = [first.finish(), second.finish()]
+        for end in ends:
+            self.assertEqual(end.code, 2, end.err)
+            self.assertIn("between hosts: trusted", end.err)
+
     def test_wrong_secret(self):
         job, other = self.job(*PLAN), self.path("other")
         with open(os.open(other, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:

@@ -104,7 +104,7 @@ class SlurmTest(hosts.HostsTest):
         pmix = ("-N2", "-n4", "--mpi=pmix")
         with self.subTest("the bits of one host"):
             alone = self.run_job(self.job(*PLAN), *FLAGS)
-            for srun, flags in (pmix, []), (("-N2", "-n2", "--mpi=pmix"), ["-n", "2"]):
+            for srun, flags in (pmix, []), (("-N2", "-n2", "--mpi=pmix"), ["-n", "2"]), (pmix, ["--secure"]):
                 with self.start_srun(*FLAGS, *flags, srun=srun) as run:
                     managed = run.finish()
                 self.assertEqual(managed.code, 0, managed.err)

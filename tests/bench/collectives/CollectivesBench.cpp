@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long an all-reduce of f32 takes between the processes of one host, for each way in which they can be joined:
 //
-//   collectives_bench mapped|messages|tcp [RANKS [BYTES...]]
+//   collectives_bench mapped|messages|tcp|tls [RANKS [BYTES...]]
 //
 // Prints a JSON object a line: bytes, median_us and best_us of one all-reduce, over rounds of many.
 #include "runtime/launch/ranks/LocalLauncher.h"
 #include "runtime/support/SpinWait.h"
 #include "runtime/transport/Collectives.h"
 #include "runtime/transport/HostMemory.h"
+#include "runtime/transport/TlsTransport.h"
 #include "runtime/transport/UcxTransport.h"
 
 #include <algorithm>
@@ -82,8 +83,8 @@ Status measure(Transport &transport, const std::vector<size_t> &sizes) {
 
 int main(int argc, char **argv) {
   std::string way = argc > 1 ? argv[1] : "";
-  if (way != "mapped" && way != "messages" && way != "tcp") {
-    std::fprintf(stderr, "usage: collectives_bench mapped|messages|tcp [RANKS [BYTES...]]\n");
+  if (way != "mapped" && way != "messages" && way != "tcp" && way != "tls") {
+    std::fprintf(stderr, "usage: collectives_bench mapped|messages|tcp|tls [RANKS [BYTES...]]\n");
     return 2;
   }
   std::vector<size_t> sizes;
@@ -99,10 +100,16 @@ int main(int argc, char **argv) {
     dg::UcxOptions ucx;
     ucx.sharedBytes = way == "mapped" ? *std::max_element(sizes.begin(), sizes.end()) : 0;
     ucx.spansHosts = way == "tcp";
-    ucx.hostId = way == "tcp" ? std::to_string(context.rank()) : "";
-    auto transport = dg::makeUcxTransport(
-        context.rank(), context.numRanks(), [&](const std::string &mine) { return context.allGather(mine, deadline); },
-        ucx);
+    ucx.hostId = way == "tcp" || way == "tls" ? std::to_string(context.rank()) : "";
+    dg::AddressExchange exchange = [&](const std::string &mine) { return context.allGather(mine, deadline); };
+    auto transport = dg::makeUcxTransport(context.rank(), context.numRanks(), exchange, ucx);
+    if (transport && way == "tls") {
+      dg::TlsOptions tls;
+      tls.hostId = ucx.hostId;
+      tls.address = "127.0.0.1";
+      tls.keys.resize(size_t(context.numRanks())); // as good as any here
+      transport = dg::makeTlsTransport(std::move(*transport), exchange, std::move(tls));
+    }
     dg::Status status = transport ? dg::measure(**transport, sizes) : transport.status();
     if (status)
       status = context.barrier(dg::deadlineIn(std::chrono::minutes(1)));
