@@ -19,6 +19,9 @@ using Clock = std::chrono::steady_clock;
 /// Strangers at the door: how long one may stay silent, and how many may stand there before the oldest has to go.
 static constexpr milliseconds visitTime{5000};
 static constexpr size_t maxVisitors = 128;
+/// How many come in before others have their turn, and how long the door stays shut when there is no descriptor left.
+static constexpr size_t acceptsPerTurn = 16;
+static constexpr milliseconds restTime{100};
 /// Between two attempts, and for one address of an attempt.
 static constexpr milliseconds retryTime{200}, addressTime{3000};
 /// A busy door may close out one who knows the secret; twice in a row is a wrong secret.
@@ -129,27 +132,38 @@ std::vector<int> RendezvousPoint::descriptors() const {
 }
 
 void RendezvousPoint::accept() {
-  while (true) {
+  for (size_t count = 0; count < acceptsPerTurn; ++count) {
     Visitor visitor;
     SocketAddress from;
     from.bytes = sizeof from.storage;
     int socket =
         accept4(listener, reinterpret_cast<sockaddr *>(&from.storage), &from.bytes, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (socket < 0)
+    if (socket < 0) {
+      // Who waits stays in the queue of the socket, which would wake the launcher again and again.
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        restsUntil = deadlineIn(restTime);
+        closeOutOldest();
+      }
       return;
+    }
     int on = 1;
     if (from.storage.ss_family != AF_UNIX)
       setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (visitors.size() == maxVisitors) {
-      visitors.pop_front();
-      ++refused;
-    }
+    if (visitors.size() == maxVisitors)
+      closeOutOldest();
     visitor.handshake = Handshake::asServer(socket, secret);
     visitor.deadline = deadlineIn(visitTime);
     visitor.address = from.storage.ss_family == AF_UNIX ? "this host" : describeHost(from);
     visitors.push_back(std::move(visitor));
     advance(visitors.back());
   }
+}
+
+void RendezvousPoint::closeOutOldest() {
+  if (visitors.empty())
+    return;
+  visitors.pop_front();
+  ++refused;
 }
 
 void RendezvousPoint::advance(Visitor &visitor) {
@@ -166,7 +180,8 @@ void RendezvousPoint::advance(Visitor &visitor) {
 }
 
 void RendezvousPoint::addTo(PollSet &set) {
-  set.add(listener, POLLIN, [this] { accept(); });
+  if (Clock::now() >= restsUntil)
+    set.add(listener, POLLIN, [this] { accept(); });
   for (Visitor &visitor : visitors) {
     int descriptor = visitor.handshake->descriptor();
     set.add(descriptor, visitor.handshake->events(), [this, descriptor] {

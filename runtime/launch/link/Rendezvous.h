@@ -52,6 +52,7 @@ private:
   };
   RendezvousPoint(int listener, Secret secret) : listener(listener), secret(std::move(secret)) {}
   void accept();
+  void closeOutOldest();
   void advance(Visitor &visitor);
 
   int listener;
@@ -59,6 +60,7 @@ private:
   std::deque<Visitor> visitors; ///< not yet known; the oldest first
   std::vector<Arrival> arrivals;
   uint64_t refused = 0;
+  Deadline restsUntil = {}; ///< nobody is let in before
 };
 
 /// An attempt to reach the listening side, which tries the addresses of an endpoint in turn. Never blocks.

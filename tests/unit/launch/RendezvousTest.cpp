@@ -197,6 +197,66 @@ TEST(Rendezvous, nobodyThereIsAnError) {
       << link.status().message();
 }
 
+/// Sockets that have connected and say nothing.
+std::vector<int> crowdAt(const RendezvousPoint &point, size_t count) {
+  std::vector<int> crowd;
+  for (size_t i = 0; i < count; ++i)
+    crowd.push_back(startConnecting((*resolveEndpoint(point.endpoint()))[0]));
+  for (int socket : crowd) {
+    pollfd entry = {socket, POLLOUT, 0};
+    poll(&entry, 1, 5000);
+  }
+  return crowd;
+}
+
+void closeAll(const std::vector<int> &descriptors) {
+  for (int descriptor : descriptors)
+    close(descriptor);
+}
+
+// A crowd comes in a few at a time: those who are in have their turns in between.
+TEST(Rendezvous, letsFewInAtOnce) {
+  auto point = std::move(*RendezvousPoint::listen("127.0.0.1", secret));
+  std::vector<int> crowd = crowdAt(*point, 100);
+  PollSet set;
+  point->addTo(set);
+  set.wait(seconds(5));
+  EXPECT_EQ(1u + 16u, point->descriptors().size());
+  closeAll(crowd);
+}
+
+// At the limit of descriptors the door rests instead of spinning, and opens again.
+TEST(Rendezvous, restsWithoutDescriptors) {
+  auto point = std::move(*RendezvousPoint::listen("127.0.0.1", secret));
+  std::vector<int> crowd = crowdAt(*point, 20), taken;
+  rlimit before, small;
+  getrlimit(RLIMIT_NOFILE, &before);
+  small = before;
+  small.rlim_cur = 200;
+  setrlimit(RLIMIT_NOFILE, &small);
+  for (int descriptor; (descriptor = dup(0)) >= 0;)
+    taken.push_back(descriptor);
+  size_t turns = 0;
+  for (auto end = deadlineIn(milliseconds(1000)); std::chrono::steady_clock::now() < end; ++turns) {
+    PollSet set;
+    point->addTo(set);
+    set.wait(milliseconds(100));
+    (void)point->takeArrivals();
+  }
+  EXPECT_LT(turns, 40u);
+  EXPECT_EQ(1u, point->descriptors().size());
+  closeAll(taken);
+  setrlimit(RLIMIT_NOFILE, &before);
+  for (auto end = deadlineIn(seconds(10));
+       point->descriptors().size() < 21 && std::chrono::steady_clock::now() < end;) {
+    PollSet set;
+    point->addTo(set);
+    set.wait(milliseconds(100));
+  }
+  EXPECT_EQ(21u, point->descriptors().size());
+  closeAll(crowd);
+}
+
 TEST(Endpoint, textAndBack) {
   for (const char *text : {"127.0.0.1:4711", "[::1]:80", "unix:dg-test"})
     EXPECT_EQ(text, describeAddress((*resolveEndpoint(text))[0]));
