@@ -31,6 +31,9 @@ std::string_view Secret::view() const {
   return page ? std::string_view(static_cast<const char *>(page->start), page->bytes) : std::string_view();
 }
 
-void forget(void *bytes, size_t count) { explicit_bzero(bytes, count); }
+void forget(void *bytes, size_t count) {
+  if (count > 0)
+    explicit_bzero(bytes, count);
+}
 
 } // namespace dg

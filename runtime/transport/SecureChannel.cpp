@@ -21,8 +21,6 @@
 
 namespace dg {
 
-/// After so many records a new key is used: AES-GCM keeps its margin up to 2^24.5 (RFC 8446, 5.5).
-static constexpr uint64_t recordsPerKey = uint64_t(1) << 24;
 /// What one read from the socket may bring: two records. OpenSSL moves what is left to the front after each.
 static constexpr size_t readAhead = 36 << 10;
 /// What keys are good for: OpenSSL wants both sides to say so.
@@ -110,9 +108,10 @@ struct SecureCallbacks {
   }
 };
 
-Result<std::unique_ptr<SecureContext>> SecureContext::make(FindKey findKey) {
+Result<std::unique_ptr<SecureContext>> SecureContext::make(FindKey findKey, uint64_t keyLife) {
   std::unique_ptr<SecureContext> made(new SecureContext);
   made->findKey = std::move(findKey);
+  made->keyLife = keyLife;
   SSL_CTX *context = made->context = SSL_CTX_new(TLS_method());
   if (!context || SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) != 1 ||
       SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256") != 1 || SSL_CTX_set_num_tickets(context, 0) != 1)
@@ -224,7 +223,7 @@ size_t SecureChannel::write(const void *bytes, size_t count) {
   }
   isWriteBlocked = false;
   // Linux did not let a key of its own be renewed before 6.14: there it stays.
-  if (++numRecords == recordsPerKey && !isInKernel()) {
+  if (++numRecords == context.keyLife && !isInKernel()) {
     SSL_key_update(connection, SSL_KEY_UPDATE_NOT_REQUESTED);
     numRecords = 0;
   }

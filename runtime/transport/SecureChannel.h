@@ -30,7 +30,9 @@ public:
   /// For the pair, the key, or null where this rank is not its server or the client does not come to it. Called while a
   /// server shakes hands.
   using FindKey = std::function<const PairKey *(PairName)>;
-  static Result<std::unique_ptr<SecureContext>> make(FindKey findKey);
+  /// After so many records a new key is used: AES-GCM keeps its margin up to 2^24.5 (RFC 8446, 5.5).
+  static constexpr uint64_t recordsPerKey = uint64_t(1) << 24;
+  static Result<std::unique_ptr<SecureContext>> make(FindKey findKey, uint64_t keyLife = recordsPerKey);
   ~SecureContext();
   SecureContext(const SecureContext &) = delete;
 
@@ -39,6 +41,7 @@ private:
   friend struct SecureCallbacks;
   SecureContext() = default;
   ssl_ctx_st *context = nullptr;
+  uint64_t keyLife = recordsPerKey;
   FindKey findKey;
 };
 

@@ -38,8 +38,8 @@ void put(int socket, const std::string &bytes) {
 
 /// A client and a server, and who stands between them.
 struct Wire {
-  explicit Wire(PairKey clientKey = keyOf(7)) {
-    auto made = SecureContext::make([this](PairName pair) { return pair.server == 0 ? &serverKey : nullptr; });
+  explicit Wire(PairKey clientKey = keyOf(7), uint64_t keyLife = SecureContext::recordsPerKey) {
+    auto made = SecureContext::make([this](PairName pair) { return pair.server == 0 ? &serverKey : nullptr; }, keyLife);
     EXPECT_TRUE(made) << made.status().message();
     context = std::move(*made);
     EXPECT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, left));
@@ -96,6 +96,23 @@ TEST(SecureChannel, carriesBytes) {
   wire.pass();
   EXPECT_EQ("", wire.read());
   EXPECT_EQ("it has closed the connection", wire.server->failure());
+}
+
+// Keys are renewed while bytes go both ways.
+TEST(SecureChannel, renewsKeys) {
+  Wire wire(keyOf(7), 3);
+  wire.shakeHands();
+  ASSERT_EQ(State::done, wire.server->shakeHands()) << wire.server->failure();
+  for (int i = 0; i < 100; ++i) {
+    std::string forth = "forth " + std::to_string(i), back = "back " + std::to_string(i);
+    ASSERT_EQ(forth.size(), wire.client->write(forth.data(), forth.size())) << wire.client->failure();
+    ASSERT_EQ(back.size(), wire.server->write(back.data(), back.size())) << wire.server->failure();
+    wire.pass();
+    char buffer[100];
+    ASSERT_EQ(back.size(), wire.client->read(buffer, sizeof buffer)) << wire.client->failure();
+    EXPECT_EQ(back, std::string(buffer, back.size()));
+    EXPECT_EQ(forth, wire.read()) << wire.server->failure();
+  }
 }
 
 // Neither side ends a handshake with who has another key.

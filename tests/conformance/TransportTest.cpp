@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <random>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -151,6 +152,131 @@ TEST_P(TransportTest, refusesOtherSizes) {
                            }));
 }
 
+// More comes early than a transport can keep: nothing is lost, and what is sent last does not wait for it.
+TEST_P(TransportTest, keepsWhatComesEarly) {
+  EXPECT_EQ("", runRanks(GetParam(), 2, [&](Transport &transport) -> std::string {
+              constexpr size_t count = 300, bytes = 60000;
+              std::vector<std::vector<uint8_t>> buffers(count);
+              std::vector<Transport::Request> requests;
+              uint64_t last = 0;
+              if (transport.rank() == 0) {
+                for (size_t i = 0; i < count; ++i) {
+                  buffers[i] = pattern(0, i, bytes);
+                  requests.push_back(transport.startSend(1, i, buffers[i].data(), bytes));
+                }
+                requests.push_back(transport.startSend(1, count, &last, sizeof last));
+              } else {
+                if (auto text = await(transport, transport.startReceive(0, count, &last, sizeof last)); !text.empty())
+                  return text;
+                for (size_t i = count; i-- > 0;) {
+                  buffers[i].resize(bytes);
+                  requests.push_back(transport.startReceive(0, i, buffers[i].data(), bytes));
+                }
+              }
+              for (auto request : requests)
+                if (auto text = await(transport, request); !text.empty())
+                  return text;
+              // The receiver stays until the sender knows that all is done: UCX may owe it an answer.
+              auto farewell = transport.rank() == 0 ? transport.startSend(1, count + 1, &last, sizeof last)
+                                                    : transport.startReceive(0, count + 1, &last, sizeof last);
+              if (auto text = await(transport, farewell); !text.empty())
+                return text;
+              for (size_t i = 0; i < count; ++i)
+                if (buffers[i] != pattern(0, i, bytes))
+                  return fmt::format("message {}: other bytes", i);
+              return "";
+            }));
+}
+
+/// What one rank sends another: a few tags, sizes of every order of magnitude.
+struct Letter {
+  uint64_t tag;
+  size_t bytes;
+};
+
+std::vector<Letter> lettersOf(uint64_t seed, int64_t from, int64_t to) {
+  std::mt19937_64 random(seed * 1000 + uint64_t(from * 10 + to));
+  std::vector<Letter> letters;
+  for (int i = 0; i < 40; ++i)
+    letters.push_back({random() % 3, size_t(random() % (size_t(1) << random() % 22))});
+  return letters;
+}
+
+// Random messages between three ranks, started in a random order with progress in between: each receive gets the next
+// message of its peer and tag.
+TEST_P(TransportTest, carriesWhateverComes) {
+  const uint64_t seed = std::random_device()();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  EXPECT_EQ("", runRanks(GetParam(), 3, [&](Transport &transport) -> std::string {
+              const int64_t self = transport.rank();
+              struct Open {
+                Transport::Request request;
+                std::vector<uint8_t> data;
+                int64_t from = -1;
+                size_t number = 0; ///< among what `from` sends to this rank
+              };
+              struct Line { ///< all of one peer and direction, or of one peer and tag
+                int64_t peer;
+                bool isSend;
+                std::vector<size_t> numbers;
+                size_t next = 0;
+              };
+              std::mt19937_64 random(seed + 77 * uint64_t(self));
+              std::vector<Line> lines;
+              for (int64_t peer = 0; peer < 3; ++peer) {
+                lines.push_back({peer, true, {}});
+                for (size_t i = 0; i < lettersOf(seed, self, peer).size(); ++i)
+                  lines.back().numbers.push_back(i);
+                auto coming = lettersOf(seed, peer, self);
+                for (uint64_t tag = 0; tag < 3; ++tag) {
+                  lines.push_back({peer, false, {}});
+                  for (size_t i = 0; i < coming.size(); ++i)
+                    if (coming[i].tag == tag)
+                      lines.back().numbers.push_back(i);
+                }
+              }
+              std::vector<Open> all;
+              all.reserve(1000);
+              while (true) {
+                std::erase_if(lines, [](const Line &line) { return line.next == line.numbers.size(); });
+                if (lines.empty())
+                  break;
+                Line &line = lines[random() % lines.size()];
+                size_t number = line.numbers[line.next++];
+                Open &open = all.emplace_back();
+                if (line.isSend) {
+                  Letter letter = lettersOf(seed, self, line.peer)[number];
+                  open.data = pattern(self * 3 + line.peer, number, letter.bytes);
+                  open.request = transport.startSend(line.peer, letter.tag, open.data.data(), letter.bytes);
+                } else {
+                  Letter letter = lettersOf(seed, line.peer, self)[number];
+                  open.data.resize(letter.bytes);
+                  open.from = line.peer;
+                  open.number = number;
+                  open.request = transport.startReceive(line.peer, letter.tag, open.data.data(), letter.bytes);
+                }
+                if (random() % 4 == 0)
+                  transport.advance();
+              }
+              for (Open &open : all)
+                if (auto text = await(transport, open.request); !text.empty())
+                  return text;
+              uint64_t words[6] = {}; // all stay until all are done, as above
+              std::vector<Transport::Request> farewells;
+              for (size_t peer = 0; peer < 3; ++peer) {
+                farewells.push_back(transport.startReceive(int64_t(peer), 9, &words[peer], 8));
+                farewells.push_back(transport.startSend(int64_t(peer), 9, &words[peer + 3], 8));
+              }
+              for (auto request : farewells)
+                if (auto text = await(transport, request); !text.empty())
+                  return text;
+              for (const Open &open : all)
+                if (open.from >= 0 && open.data != pattern(open.from * 3 + self, open.number, open.data.size()))
+                  return fmt::format("message {} of rank {}: other bytes", open.number, open.from);
+              return "";
+            }));
+}
+
 // What cannot be started fails when tested: too many requests, a rank or tag that does not exist. cancelAll frees the
 // requests.
 TEST_P(TransportTest, refusesTheImpossible) {
@@ -189,6 +315,30 @@ TEST_P(TransportTest, givesUpOpenRequests) {
                 return transport.failure().message();
               transport.cancelAll();
               return "";
+            }));
+}
+
+// A rank whose connection breaks is named, with what was asked of it, and the transport lives on.
+TEST(TlsTransportTest, deadPeerIsAFailure) {
+  EXPECT_EQ("", runRanks(Kind::tlsProcesses, 2, [](Transport &transport) -> std::string {
+              std::vector<uint8_t> buffer(4 << 20);
+              if (transport.rank() == 1) {
+                auto large = transport.startSend(0, 1, buffer.data(), buffer.size());
+                uint64_t word = 0;
+                if (auto text = await(transport, transport.startReceive(0, 2, &word, 8)); !text.empty())
+                  return text;
+                (void)transport.test(large);
+                _exit(0); // without a farewell
+              }
+              uint64_t word = 0;
+              auto receive = transport.startReceive(1, 1, buffer.data(), buffer.size());
+              if (auto text = await(transport, transport.startSend(1, 2, &word, 8)); !text.empty())
+                return text;
+              auto text = await(transport, receive), later = await(transport, transport.startSend(1, 3, &word, 8));
+              for (const std::string &said : {text, later})
+                if (said.find("rank 1") == std::string::npos || said.find("rank 0") == std::string::npos)
+                  return "the failure said: " + said;
+              _exit(0); // rank 1 will not come to a meeting
             }));
 }
 

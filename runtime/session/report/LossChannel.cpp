@@ -30,13 +30,19 @@ LossChannel::~LossChannel() {
 Status LossChannel::await(Transport::Request request) {
   auto deadline = std::chrono::steady_clock::now() + timeout;
   int64_t peer = rank == 0 ? source : 0;
+  uint64_t activity = transport->activity(peer);
   Progress state;
   while ((state = transport->test(request)) == Progress::pending) {
     if (progress) {
       progress->waitingFor.store(int32_t(peer) + 1, std::memory_order_relaxed);
       progress->pulses.fetch_add(1, std::memory_order_relaxed);
     }
-    if (std::chrono::steady_clock::now() > deadline)
+    auto now = std::chrono::steady_clock::now();
+    if (uint64_t moved = transport->activity(peer); moved != activity) { // slow is not dead
+      activity = moved;
+      deadline = now + timeout;
+    }
+    if (now > deadline)
       return Status::error(ErrorKind::runFailed, "rank {} waited {} ms for rank {} to pass on a loss", rank,
                            timeout.count(), peer);
     std::this_thread::yield();
