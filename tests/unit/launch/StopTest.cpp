@@ -249,14 +249,14 @@ TEST(Stop, endlessOutputIsRelayedWhole) {
 class Following : public testing::Test {
 protected:
   void SetUp() override {
-    const Secret secret("0123456789abcdef");
-    point = std::move(*RendezvousPoint::listen("127.0.0.1", secret));
+    const char *secret = "0123456789abcdef"; // the launcher is a child, which would find a Secret empty
+    point = std::move(*RendezvousPoint::listen("127.0.0.1", Secret(secret)));
     auto addresses = *resolveEndpoint(point->endpoint());
     launch.prepare = [=, this] {
       NodeOptions nodes;
       nodes.numNodes = 2, nodes.node = 1;
       nodes.coordinator.addresses = addresses;
-      nodes.coordinator.secret = secret;
+      nodes.coordinator.secret = Secret(secret);
       nodes.coordinator.name = "test";
       nodes.coordinator.greeting.node = 1;
       LaunchOptions options = {.numRanks = 2};
