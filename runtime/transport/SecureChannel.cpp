@@ -222,7 +222,7 @@ size_t SecureChannel::write(const void *bytes, size_t count) {
     return 0;
   }
   isWriteBlocked = false;
-  // Linux did not let a key of its own be renewed before 6.14: there it stays.
+  // A key that the kernel holds stays: not every kernel can renew it.
   if (++numRecords == context.keyLife && !isInKernel()) {
     SSL_key_update(connection, SSL_KEY_UPDATE_NOT_REQUESTED);
     numRecords = 0;
