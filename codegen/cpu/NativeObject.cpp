@@ -124,7 +124,8 @@ FailureOr<std::string> linkShared(llvm::ArrayRef<std::string> objects, std::stri
   }
   std::string messages;
   llvm::raw_string_ostream stream(messages);
-  const char *arguments[] = {"ld.lld", "-shared",      "--build-id=none", "-z",         "now", "-z", "relro",
+  const char *arguments[] = {"ld.lld", "-shared",      "--build-id=none", "-z",
+                             "now",    "-z",           "relro",           "--hash-style=sysv",
                              "-o",     output.c_str(), "--whole-archive", input.c_str()};
   lld::Result result;
   {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hash by which packages and checkpoints know that their bytes are as they were written.
+// The hash by which checkpoints know that their bytes are as they were written.
 #pragma once
 
 #include <cstddef>

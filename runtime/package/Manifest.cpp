@@ -4,18 +4,19 @@
 
 #include "runtime/package/Package.h"
 #include "runtime/support/Json.h"
+#include "runtime/support/Sha256.h"
 
 namespace dg::package {
 
 using Json = nlohmann::ordered_json;
 
 std::string sealOf(std::span<const std::byte> all, const Manifest &manifest) {
-  if (all.size() < sealBytes)
+  if (all.size() < commentBytes)
     return "";
-  std::string gaps;
-  uint64_t at = 0, end = all.size() - sealBytes;
+  std::string covered = toJson(manifest);
+  uint64_t at = 0, end = all.size() - commentBytes;
   auto append = [&](uint64_t from, uint64_t to) {
-    gaps.append(reinterpret_cast<const char *>(all.data()) + from, to - from);
+    covered.append(reinterpret_cast<const char *>(all.data()) + from, to - from);
   };
   for (const ManifestEntry &entry : manifest.entries) {
     if (entry.offset < at || entry.offset > end || entry.size > end - entry.offset)
@@ -24,13 +25,18 @@ std::string sealOf(std::span<const std::byte> all, const Manifest &manifest) {
     at = entry.offset + entry.size;
   }
   append(at, end);
-  return hashOf(gaps);
+  return hexOf(sha256(covered));
+}
+
+std::string commentOf(const std::string &seal, const std::string &signature) {
+  const std::string both = seal + signature;
+  return both + hexOf(sha256(both)).substr(0, checkBytes);
 }
 
 std::string toJson(const Manifest &manifest) {
   Json entries = Json::object();
   for (const ManifestEntry &entry : manifest.entries)
-    entries[entry.name] = {{"offset", entry.offset}, {"size", entry.size}, {"xxh3_128", entry.hash}};
+    entries[entry.name] = {{"offset", entry.offset}, {"size", entry.size}, {"sha256", entry.hash}};
   Json document = {{"version", manifest.version}, {"tool", manifest.tool}, {"entries", std::move(entries)}};
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -59,11 +65,11 @@ Result<Manifest> manifestFromJson(std::string_view text, const std::string &path
   for (const auto &item : document["entries"].items()) {
     const Json &entry = item.value();
     if (!entry.is_object() || !entry.contains("offset") || !entry["offset"].is_number_unsigned() ||
-        !entry.contains("size") || !entry["size"].is_number_unsigned() || !entry.contains("xxh3_128") ||
-        !entry["xxh3_128"].is_string())
-      return damaged(fmt::format("entry '{}' lacks offset, size or xxh3_128", item.key()));
+        !entry.contains("size") || !entry["size"].is_number_unsigned() || !entry.contains("sha256") ||
+        !entry["sha256"].is_string())
+      return damaged(fmt::format("entry '{}' lacks offset, size or sha256", item.key()));
     manifest.entries.push_back({item.key(), entry["offset"].get<uint64_t>(), entry["size"].get<uint64_t>(),
-                                entry["xxh3_128"].get<std::string>()});
+                                entry["sha256"].get<std::string>()});
   }
   return manifest;
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // manifest.json, the last entry of a package: format version, tool version, and for each other entry its offset in the
-// file, size and xxh3-128. Private to this folder.
+// file, size and SHA-256. Private to this folder.
 #pragma once
 
-#include "runtime/package/ContentHash.h"
 #include "runtime/support/Status.h"
 
 #include <cstddef>
@@ -20,7 +19,7 @@ inline constexpr const char *manifestName = "manifest.json";
 struct ManifestEntry {
   std::string name;
   uint64_t offset = 0, size = 0;
-  std::string hash; ///< 32 hexadecimal digits
+  std::string hash; ///< SHA-256, 64 hexadecimal digits
 };
 
 struct Manifest {
@@ -29,10 +28,14 @@ struct Manifest {
   std::vector<ManifestEntry> entries;
 };
 
-/// The archive's comment is the hash of what no entry's hash covers.
-inline constexpr size_t sealBytes = 32;
-/// xxh3-128 of a package's bytes that belong to no entry (headers, padding, manifest, directory), the seal itself left
-/// out. The entries must lie inside `all`, one behind the other; an empty string if they do not.
+/// The archive's comment, the last bytes of the file, in hexadecimal digits: the seal, the signature of the seal or as
+/// many '0', and the first digits of the SHA-256 of both.
+inline constexpr size_t sealBytes = 64, signatureBytes = 128, checkBytes = 16;
+inline constexpr size_t commentBytes = sealBytes + signatureBytes + checkBytes;
+std::string commentOf(const std::string &seal, const std::string &signature);
+/// SHA-256 over the manifest and a package's bytes that belong to no entry (headers, padding, directory), the comment
+/// left out: with the hashes of the manifest it covers every byte of the file. The entries must lie inside `all`, one
+/// behind the other; an empty string if they do not.
 std::string sealOf(std::span<const std::byte> all, const Manifest &manifest);
 std::string toJson(const Manifest &manifest);
 /// Fails with badInput on anything that toJson did not write; `path` is for the message.

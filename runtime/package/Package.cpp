@@ -3,10 +3,13 @@
 // offsets that the manifest names, and the hash proves that they are what was written.
 #include "runtime/package/Package.h"
 #include "runtime/package/Manifest.h"
+#include "runtime/support/Printable.h"
+#include "runtime/support/Sha256.h"
 
 #include <zip.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 namespace dg::package {
@@ -83,17 +86,21 @@ Status compareDirectory(zip_t *archive, const Manifest &manifest, const std::str
   return Status::ok();
 }
 
-/// No byte of the file may differ from what was written, alignment included.
-Status checkSeal(zip_t *archive, std::span<const std::byte> all, const Manifest &manifest, const std::string &path) {
+/// No byte of the file may differ from what was written, alignment included. Returns the comment: seal and signature.
+Result<std::string> checkSeal(zip_t *archive, std::span<const std::byte> all, const Manifest &manifest,
+                              const std::string &path) {
   int length = 0;
   const char *comment = zip_get_archive_comment(archive, &length, ZIP_FL_ENC_RAW);
   std::string written = comment ? std::string(comment, size_t(length)) : "", found = sealOf(all, manifest);
-  if (written.size() == sealBytes && written == found)
-    return Status::ok();
+  // The last bytes of the file, where libzip could see a comment elsewhere.
+  const bool isLast = written.size() == commentBytes && all.size() >= commentBytes &&
+                      std::memcmp(all.data() + all.size() - commentBytes, written.data(), commentBytes) == 0;
+  if (isLast && !found.empty() && written == commentOf(found, written.substr(sealBytes, signatureBytes)))
+    return written;
   return Status::error(ErrorKind::badInput,
-                       "{}: altered outside of its entries: xxh3-128 is '{}', its comment says '{}'; compile it again "
+                       "{}: altered outside of its entries: SHA-256 is '{}', its comment says '{}'; compile it again "
                        "with dgc",
-                       path, found, written.substr(0, sealBytes));
+                       path, found, printable(written.substr(0, sealBytes)));
 }
 
 } // namespace
@@ -123,18 +130,20 @@ Result<Package> Package::read(const std::string &path, std::span<const std::byte
       return Status::error(ErrorKind::badInput, "{}: entry '{}' ends behind the file; compile it again with dgc", path,
                            entry.name);
     std::span<const std::byte> bytes = all.subspan(entry.offset, entry.size);
-    if (std::string found = hashOf(bytes); found != entry.hash)
-      return Status::error(
-          ErrorKind::badInput,
-          "{}: entry '{}' was altered: xxh3-128 is {}, the manifest says {}; compile it again with dgc", path,
-          entry.name, found, entry.hash);
-    package.items.push_back({entry.name, bytes});
+    if (std::string found = hexOf(sha256(bytes)); found != entry.hash)
+      return Status::error(ErrorKind::badInput,
+                           "{}: entry '{}' was altered: SHA-256 is {}, the manifest says {}; compile it again with dgc",
+                           path, entry.name, found, entry.hash);
+    package.items.push_back({entry.name, bytes, entry.hash});
   }
-  DG_RETURN_IF_ERROR(checkSeal(archive->get(), all, *manifest, path));
+  Result<std::string> comment = checkSeal(archive->get(), all, *manifest, path);
+  if (!comment)
+    return comment.status();
   if (!package.has("plan.json"))
     return Status::error(ErrorKind::badInput, "{}: a package without plan.json; compile it again with dgc", path);
   package.writtenBy = manifest->tool;
-  package.seal = sealOf(all, *manifest);
+  package.seal = comment->substr(0, sealBytes);
+  package.signature = comment->substr(sealBytes, signatureBytes);
   package.name = path;
   return package;
 }
@@ -144,6 +153,31 @@ Result<std::span<const std::byte>> Package::entry(std::string_view name) const {
     if (item.name == name)
       return item.bytes;
   return Status::error(ErrorKind::badInput, "{}: there is no entry '{}'; compile it again with dgc", path(), name);
+}
+
+Result<std::vector<std::byte>> Package::copyOf(std::string_view name) const {
+  for (const Item &item : items)
+    if (item.name == name) {
+      std::vector<std::byte> copy(item.bytes.begin(), item.bytes.end());
+      if (hexOf(sha256(copy)) == item.hash)
+        return copy;
+      return Status::error(ErrorKind::badInput, "{}: entry '{}' was altered after it was opened; compile it again",
+                           path(), name);
+    }
+  return entry(name).status();
+}
+
+Status Package::checkSignature(const TrustedKeys &keys) const {
+  if (signature == std::string(signatureBytes, '0'))
+    return Status::error(ErrorKind::badInput,
+                         "{}: is not signed, and --require-signature asks for a signature by a "
+                         "key of {}; compile it with --sign KEY",
+                         path(), keys.path());
+  if (keys.haveSigned(seal, signature))
+    return Status::ok();
+  return Status::error(ErrorKind::badInput,
+                       "{}: its signature is not of a key of {}; ask its maker which key it was signed with", path(),
+                       keys.path());
 }
 
 Result<std::string_view> Package::text(std::string_view name) const {

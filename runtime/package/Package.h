@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/package/MappedFile.h"
+#include "runtime/package/Signature.h"
 #include "runtime/support/Status.h"
 
 #include <cstddef>
@@ -15,7 +16,7 @@
 
 namespace dg::package {
 
-inline constexpr int64_t packageVersion = 1;
+inline constexpr int64_t packageVersion = 2;
 /// Entries start at multiples of this, so that objects and tensors can be used in place.
 inline constexpr size_t entryAlignment = 4096;
 
@@ -32,7 +33,8 @@ struct PackageEntry {
 /// Writes "<path>.<random>.partial", reads it back with every check, then renames it: a failure leaves neither a
 /// half-written package nor a changed old one. Fails with usage on a name that is empty, double, or reserved, and with
 /// runFailed when the disk does. The same entries give the same bytes.
-Status writePackage(const std::string &path, const std::vector<PackageEntry> &entries);
+/// `key` signs it.
+Status writePackage(const std::string &path, const std::vector<PackageEntry> &entries, const SigningKey *key = nullptr);
 
 /// An open package. Spans live as long as it does. Any thread may read.
 class Package {
@@ -48,6 +50,8 @@ public:
   /// The same as text.
   Result<std::string_view> text(std::string_view name) const;
   bool has(std::string_view name) const;
+  /// Bytes of an entry that nobody else can change any more, checked again: of code. A mapped file may be another's.
+  Result<std::vector<std::byte>> copyOf(std::string_view name) const;
   /// Lets the system take back the memory of bytes of an entry, which stay readable: a large tensor that was copied
   /// would otherwise count twice.
   void forget(std::span<const std::byte> part) const { file.forget(part); }
@@ -56,16 +60,19 @@ public:
   /// The version of the dgc that wrote it.
   const std::string &toolVersion() const { return writtenBy; }
   const std::string &path() const { return name; }
-  /// Equal for packages of equal contents: it covers the manifest, which has the hash of every entry.
+  /// Equal for packages of equal contents, signed or not: it covers the manifest, which has the hash of every entry.
   const std::string &identity() const { return seal; }
+  /// Whether one of the keys signed it. Fails with badInput if none did.
+  Status checkSignature(const TrustedKeys &keys) const;
 
 private:
   struct Item {
     std::string name;
     std::span<const std::byte> bytes;
+    std::string hash;
   };
   MappedFile file;
-  std::string name, seal;
+  std::string name, seal, signature;
   std::vector<Item> items;
   std::string writtenBy;
 };

@@ -4,6 +4,7 @@
 #include "runtime/package/Manifest.h"
 #include "runtime/package/Package.h"
 #include "runtime/support/FileWriting.h"
+#include "runtime/support/Sha256.h"
 
 #include <zip.h>
 
@@ -71,17 +72,18 @@ Status addEntry(zip_t *archive, const PackageEntry &entry, const Placement &plac
   return Status::ok();
 }
 
-/// Replaces the placeholder at the end of the file by the seal.
-Status sealArchive(const std::string &path, const Manifest &manifest) {
+/// Replaces the placeholder at the end of the file by the seal and its signature.
+Status sealArchive(const std::string &path, const Manifest &manifest, const SigningKey *key) {
   Result<MappedFile> written = MappedFile::open(path);
   if (!written)
     return written.status();
-  std::string seal = sealOf(written->bytes(), manifest);
+  const std::string seal = sealOf(written->bytes(), manifest);
+  const std::string comment = commentOf(seal, key ? key->sign(seal) : std::string(signatureBytes, '0'));
   int descriptor = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   int cause = descriptor < 0 ? errno
-              : seal.size() != sealBytes
+              : comment.size() != commentBytes
                   ? EIO
-                  : writeAllAt(descriptor, seal.data(), sealBytes, written->bytes().size() - sealBytes);
+                  : writeAllAt(descriptor, comment.data(), commentBytes, written->bytes().size() - commentBytes);
   if (cause == 0 && fsync(descriptor) != 0)
     cause = errno;
   if (descriptor >= 0)
@@ -90,7 +92,7 @@ Status sealArchive(const std::string &path, const Manifest &manifest) {
                     : Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, std::strerror(cause));
 }
 
-Status writeArchive(const std::string &path, const std::vector<PackageEntry> &entries) {
+Status writeArchive(const std::string &path, const std::vector<PackageEntry> &entries, const SigningKey *key) {
   int error = 0;
   zip_t *archive = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &error);
   if (!archive) {
@@ -107,7 +109,7 @@ Status writeArchive(const std::string &path, const std::vector<PackageEntry> &en
   Status status = Status::ok();
   for (const PackageEntry &entry : entries) {
     Placement placement = place(start, entry.name, entry.bytes.size());
-    manifest.entries.push_back({entry.name, placement.offset, entry.bytes.size(), hashOf(entry.bytes)});
+    manifest.entries.push_back({entry.name, placement.offset, entry.bytes.size(), hexOf(sha256(entry.bytes))});
     start = placement.end;
     if (status)
       status = addEntry(archive, entry, placement);
@@ -116,28 +118,28 @@ Status writeArchive(const std::string &path, const std::vector<PackageEntry> &en
   if (status)
     status = addEntry(archive, PackageEntry::ofText(manifestName, manifestText),
                       place(start, manifestName, manifestText.size()));
-  std::string placeholder(sealBytes, '0');
-  if (status && zip_set_archive_comment(archive, placeholder.data(), zip_uint16_t(sealBytes)) != 0)
+  std::string placeholder(commentBytes, '0');
+  if (status && zip_set_archive_comment(archive, placeholder.data(), zip_uint16_t(commentBytes)) != 0)
     status = Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, zip_strerror(archive));
   if (status && zip_close(archive) == 0)
-    return sealArchive(path, manifest);
+    return sealArchive(path, manifest, key);
   if (status)
     status = Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, zip_strerror(archive));
   zip_discard(archive);
   return status;
 }
 
-Status writeAndProve(const std::string &partial, const std::vector<PackageEntry> &entries) {
-  DG_RETURN_IF_ERROR(writeArchive(partial, entries));
+Status writeAndProve(const std::string &partial, const std::vector<PackageEntry> &entries, const SigningKey *key) {
+  DG_RETURN_IF_ERROR(writeArchive(partial, entries, key));
   return Package::open(partial).status();
 }
 
 } // namespace
 
-Status writePackage(const std::string &path, const std::vector<PackageEntry> &entries) {
+Status writePackage(const std::string &path, const std::vector<PackageEntry> &entries, const SigningKey *key) {
   DG_RETURN_IF_ERROR(checkNames(entries));
   const std::string target = followLinks(path), partial = fmt::format("{}.{}.partial", target, randomSuffix());
-  Status status = writeAndProve(partial, entries);
+  Status status = writeAndProve(partial, entries, key);
   if (status && std::rename(partial.c_str(), target.c_str()) != 0)
     status =
         Status::error(ErrorKind::runFailed, "{}: cannot be renamed to {}: {}", partial, target, std::strerror(errno));

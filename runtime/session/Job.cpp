@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/Job.h"
 
+#include "runtime/device/host/ObjectFile.h"
+#include "runtime/device/host/ObjectLibrary.h"
 #include "runtime/session/TargetSupport.h"
 
 #include <fmt/ranges.h>
@@ -12,15 +14,18 @@ namespace dg::session {
 
 static constexpr const char *planEntry = "plan.json", *initialEntry = "init.safetensors";
 
-Result<std::unique_ptr<Job>> Job::open(const std::string &path, const std::string &target) {
+Result<std::unique_ptr<Job>> Job::open(const std::string &path, const std::string &target,
+                                       const package::TrustedKeys *trusted) {
   auto package = package::Package::open(path);
   if (!package)
     return package.status();
+  if (trusted)
+    DG_RETURN_IF_ERROR(package->checkSignature(*trusted));
   std::unique_ptr<Job> job(new Job());
   job->package = std::move(*package);
   DG_RETURN_IF_ERROR(job->readPlan());
   DG_RETURN_IF_ERROR(job->readInitialTensors());
-  DG_RETURN_IF_ERROR(job->loadObjects(target));
+  DG_RETURN_IF_ERROR(job->checkObjects(target));
   return job;
 }
 
@@ -59,7 +64,7 @@ static std::map<std::string, std::string_view> needsOfTargets(const package::Pac
   return needs;
 }
 
-Status Job::loadObjects(const std::string &wanted) {
+Status Job::checkObjects(const std::string &wanted) {
   std::map<std::string, std::string_view> needs = needsOfTargets(package);
   if (needs.empty())
     return Status::error(ErrorKind::badInput, "{}: holds no compiled object; compile the model again", path());
@@ -77,8 +82,7 @@ Status Job::loadObjects(const std::string &wanted) {
       refused += fmt::format("{}{} ({})", refused.empty() ? "" : ", ", target, refusal);
       continue;
     }
-    runnable.push_back(
-        {target, 1 + size_t(std::count(needed.begin(), needed.end(), ',')), std::make_unique<ObjectLibrary>()});
+    runnable.push_back({target, 1 + size_t(std::count(needed.begin(), needed.end(), ',')), {}});
   }
   if (runnable.empty())
     return Status::error(ErrorKind::badInput,
@@ -89,14 +93,12 @@ Status Job::loadObjects(const std::string &wanted) {
                    [](const Objects &a, const Objects &b) { return a.numFeatures > b.numFeatures; });
   for (const std::string &entry : package.entries())
     for (Objects &objects : runnable)
-      if (entry.ends_with(".so") && targetOfObject(entry) == objects.target)
-        DG_RETURN_IF_ERROR(load(*objects.library, entry));
+      if (entry.ends_with(".so") && targetOfObject(entry) == objects.target) {
+        auto bytes = package.entry(entry);
+        DG_RETURN_IF_ERROR(bytes ? checkObject(*bytes, entry) : bytes.status());
+        objects.entries.push_back(entry);
+      }
   return Status::ok();
-}
-
-Status Job::load(ObjectLibrary &library, const std::string &entry) {
-  auto bytes = package.entry(entry);
-  return bytes ? library.add(*bytes, entry) : bytes.status();
 }
 
 std::vector<std::string> Job::targets() const {
@@ -106,11 +108,15 @@ std::vector<std::string> Job::targets() const {
   return names;
 }
 
-const KernelLibrary &Job::kernels(const std::string &target) const {
+Result<std::unique_ptr<KernelLibrary>> Job::loadKernels(const std::string &target) const {
+  auto library = std::make_unique<ObjectLibrary>();
   for (const Objects &objects : runnable)
     if (objects.target == target)
-      return *objects.library;
-  return *runnable.front().library;
+      for (const std::string &entry : objects.entries) {
+        auto bytes = package.copyOf(entry);
+        DG_RETURN_IF_ERROR(bytes ? library->add(*bytes, entry) : bytes.status());
+      }
+  return std::unique_ptr<KernelLibrary>(std::move(library));
 }
 
 Status Job::readInitialTensors() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A package opened for running: plan read and verified, kernels loaded, initial tensors checked. All of it happens
-// before ranks are forked, so that a bad file is one message, and ranks share the memory.
+// A package opened for running: plan read and verified, objects and initial tensors checked. All of it happens before
+// ranks are forked, so that a bad file is one message, and ranks share the memory. Code is loaded in ranks only.
 #pragma once
 
-#include "runtime/device/host/ObjectLibrary.h"
+#include "runtime/device/host/KernelLibrary.h"
 #include "runtime/package/Package.h"
 #include "runtime/package/Safetensors.h"
 #include "runtime/plan/Plan.h"
@@ -18,15 +18,17 @@ namespace dg::session {
 class Job {
 public:
   /// Fails with badInput on anything that cannot be run on this host. `target`: the only one to be looked at, or "".
-  static Result<std::unique_ptr<Job>> open(const std::string &path, const std::string &target = "");
+  /// `trusted`: the keys of which one must have signed the package, or null.
+  static Result<std::unique_ptr<Job>> open(const std::string &path, const std::string &target = "",
+                                           const package::TrustedKeys *trusted = nullptr);
 
   const plan::Plan &plan() const { return thePlan; }
   /// The targets of the package that this host can run, the best first.
   std::vector<std::string> targets() const;
   /// The others, each with what this host lacks; "" if there are none.
   const std::string &refusedTargets() const { return refused; }
-  /// The kernels for one of them.
-  const KernelLibrary &kernels(const std::string &target) const;
+  /// Loads the code for one of them into this process: only a rank that is about to run it does.
+  Result<std::unique_ptr<KernelLibrary>> loadKernels(const std::string &target) const;
   const std::string &path() const { return package.path(); }
   const std::string &identity() const { return package.identity(); }
   /// The global tensor of a value that starts from a file.
@@ -39,12 +41,11 @@ private:
   struct Objects {
     std::string target;
     size_t numFeatures = 0;
-    std::unique_ptr<ObjectLibrary> library;
+    std::vector<std::string> entries;
   };
   Job() = default;
   Status readPlan();
-  Status loadObjects(const std::string &wanted);
-  Status load(ObjectLibrary &library, const std::string &entry);
+  Status checkObjects(const std::string &wanted);
   Status readInitialTensors();
   package::Package package;
   plan::Plan thePlan;

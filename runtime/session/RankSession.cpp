@@ -54,6 +54,7 @@ private:
   /// A forked process has fewer pages of libraries at first than the one that it came from.
   const uint64_t startBytes = std::min(assignment.residentBytes, residentBytes());
   std::unique_ptr<Transport> transport;
+  std::unique_ptr<KernelLibrary> kernels;
   std::unique_ptr<TraceRecorder> trace;
   std::unique_ptr<Executor> executor;
   bool hasPeerFailed = false;
@@ -182,8 +183,12 @@ Status RankSession::makeExecutor() {
     trace = std::make_unique<TraceRecorder>(plan, context.rank(), uses);
     options.trace = trace->hook();
   }
-  auto made = Executor::create(plan, plan.mesh.coordinatesOf(context.rank()),
-                               assignment.device.make(assignment.job->kernels(target)), transport.get(), options);
+  auto loaded = assignment.job->loadKernels(target);
+  if (!loaded)
+    return loaded.status();
+  kernels = std::move(*loaded);
+  auto made = Executor::create(plan, plan.mesh.coordinatesOf(context.rank()), assignment.device.make(*kernels),
+                               transport.get(), options);
   assignment.job->forget(last);
   if (!made)
     return made.status();

@@ -3,6 +3,7 @@
 // change would end at the first hash.
 #include "runtime/package/Manifest.h"
 #include "runtime/package/Package.h"
+#include "runtime/support/Sha256.h"
 #include "tests/fuzz/JsonMutation.h"
 #include "tests/fuzz/ZipFile.h"
 
@@ -40,7 +41,7 @@ Manifest describe(const std::vector<ZipEntry> &entries, size_t alignment) {
   std::vector<size_t> offsets = writeZip(entries, alignment, "").offsets;
   for (size_t i = 0; i < entries.size(); ++i)
     manifest.entries.push_back(
-        {entries[i].name, offsets[i], entries[i].content.size(), hashOf(std::as_bytes(std::span(entries[i].content)))});
+        {entries[i].name, offsets[i], entries[i].content.size(), hexOf(sha256(entries[i].content))});
   return manifest;
 }
 
@@ -60,7 +61,7 @@ std::optional<std::string> mutatePackage(std::string_view bytes, Random &random)
   if (random.oneIn(3))
     text = mutateJson(std::move(text), random);
   entries->push_back({manifestName, text});
-  std::string file = writeZip(*entries, alignment, std::string(sealBytes, '0')).bytes;
+  std::string file = writeZip(*entries, alignment, std::string(commentBytes, '0')).bytes;
   if (random.oneIn(4)) {
     static constexpr const char *marks[] = {"PK\3\4", "PK\1\2", "PK\5\6"};
     size_t record = file.rfind(random.oneOf(marks));
@@ -70,7 +71,7 @@ std::optional<std::string> mutatePackage(std::string_view bytes, Random &random)
   dg::Result<Manifest> written = manifestFromJson(text, "fuzz");
   std::string seal = sealOf(std::as_bytes(std::span(file)), written ? *written : manifest);
   if (seal.size() == sealBytes)
-    file.replace(file.size() - sealBytes, sealBytes, seal);
+    file.replace(file.size() - commentBytes, commentBytes, commentOf(seal, std::string(signatureBytes, '0')));
   return file;
 }
 

@@ -74,3 +74,12 @@ function(dg_add_multirank_test name)
   math(EXPR limit "${ARG_TIMEOUT} * ${DG_TEST_PATIENCE}")
   set_tests_properties(${name} PROPERTIES PROCESSORS ${ARG_RANKS} TIMEOUT ${limit} LABELS "multirank;${ARG_LABELS}")
 endfunction()
+
+# dg_add_kernel_object(name file.c...): a shared object as dgc links them, for tests: it needs no library and runs
+# nothing by itself. Sanitizers would add a constructor.
+function(dg_add_kernel_object name)
+  add_library(${name} MODULE ${ARGN})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(${name} PRIVATE -fno-sanitize=all -fno-stack-protector)
+  target_link_options(${name} PRIVATE -fno-sanitize=all -nostdlib LINKER:--hash-style=sysv,-z,now,--build-id=none)
+endfunction()

@@ -224,6 +224,10 @@ int main(int argc, char **argv) {
       "run the forward pass again in the backward pass: none or full (default: where a stage does not fit otherwise)");
   bool printsTiming = false;
   print->add_flag("--timing", printsTiming, "print on stderr where the time of the compilation went (default: off)");
+  std::string signingKey;
+  app.add_option("--sign", signingKey,
+                 "KEY.pem: sign the job with this Ed25519 private key, for dgrun --require-signature\n"
+                 "(default: not signed)");
   std::string cache;
   app.add_option("--cache", cache,
                  "folder that keeps machine code for other compilations, at most 1 GiB, or off\n"
@@ -277,6 +281,15 @@ int main(int argc, char **argv) {
   if (!output.empty())
     if (dg::Status status = dg::tools::checkOutput(output); !status)
       return endWith(status);
+  std::optional<dg::package::SigningKey> key;
+  if (!signingKey.empty()) {
+    if (request.emit != Emit::package)
+      return endWithUsage("--sign {}: only a job is signed, and none is written here: leave it out", signingKey);
+    auto read = dg::package::SigningKey::read(signingKey);
+    if (!read)
+      return endWith(read.status());
+    key.emplace(std::move(*read));
+  }
   request.cache = dg::tools::cacheFolder(cache);
   dg::tools::Report report;
   dg::Result<dg::compiler::Output> compiled =
@@ -285,5 +298,5 @@ int main(int argc, char **argv) {
     return compiled.status().exitCode();
   if (printsTiming)
     report.printPhases(compiled->phases);
-  return endWith(dg::tools::writeOutput(*compiled, output));
+  return endWith(dg::tools::writeOutput(*compiled, output, key ? &*key : nullptr));
 }

@@ -41,13 +41,13 @@ Status writeText(const std::string &path, std::string_view text) {
   return Status::ok();
 }
 
-Status writeOutput(const compiler::Output &output, const std::string &path) {
+Status writeOutput(const compiler::Output &output, const std::string &path, const package::SigningKey *key) {
   if (output.package.empty())
     return writeText(path, output.text);
   std::vector<package::PackageEntry> entries;
   for (const compiler::PackageFile &file : output.package)
     entries.push_back(package::PackageEntry::ofText(file.name, file.bytes));
-  DG_RETURN_IF_ERROR(package::writePackage(path, entries));
+  DG_RETURN_IF_ERROR(package::writePackage(path, entries, key));
   return writeText("", output.text);
 }
 

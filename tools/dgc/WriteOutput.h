@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/Compile.h"
+#include "runtime/package/Signature.h"
 
 namespace dg::tools {
 
@@ -13,6 +14,7 @@ Status checkOutput(const std::string &path);
 Status writeText(const std::string &path, std::string_view text);
 
 /// Writes the package to `path` and the reports to stdout, or the text of --emit to `path` or stdout.
-Status writeOutput(const compiler::Output &output, const std::string &path);
+/// `key` signs the package, or is null.
+Status writeOutput(const compiler::Output &output, const std::string &path, const package::SigningKey *key);
 
 } // namespace dg::tools

@@ -42,6 +42,9 @@ static void addWhere(CLI::Option_group &app, Flags &flags) {
       "--target", flags.target,
       "which of the targets that the package was compiled for (dgc --target a,b) the kernels are of; default: "
       "the best that all ranks can run");
+  app.add_option(
+      "--require-signature", flags.trustedKeys,
+      "PUB.pem: run the job only if one of these Ed25519 public keys signed it (dgc --sign); default: any job");
   app.add_flag(
       "--dry-run", flags.dryRun,
       "run nothing: check that all ranks reach each other, and print by which transport and address; default: off");

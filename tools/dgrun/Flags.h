@@ -30,8 +30,8 @@ struct Flags {
   bool probe = false;
   double timeoutSeconds = 30, rendezvousSeconds = 300;
   std::optional<int64_t> nodes, nodeRank;
-  std::string rendezvous, target;
   bool secure = false, trustFabric = false;
+  std::string rendezvous, target, trustedKeys;
 };
 
 /// Fills `flags`. Returns nothing to go on, or the exit code to leave with (0 after --help and --version, 2 on a

@@ -33,7 +33,14 @@ int main(int argc, char **argv) {
     std::fputs(cluster->c_str(), stdout);
     return 0;
   }
-  auto job = session::Job::open(flags.job, flags.target);
+  std::optional<package::TrustedKeys> trusted;
+  if (!flags.trustedKeys.empty()) {
+    auto read = package::TrustedKeys::read(flags.trustedKeys);
+    if (!read)
+      return endBeforeRanks(options, read.status());
+    trusted.emplace(std::move(*read));
+  }
+  auto job = session::Job::open(flags.job, flags.target, trusted ? &*trusted : nullptr);
   if (!job)
     return endBeforeRanks(options, job.status());
   auto where = dgrun::findWhere(flags, (*job)->plan());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device/host/ObjectLibrary.h"
 
+#include "runtime/device/host/ObjectFile.h"
 #include "runtime/support/FileWriting.h"
 
 #include <cerrno>
@@ -26,6 +27,7 @@ ObjectLibrary::~ObjectLibrary() {
 }
 
 Status ObjectLibrary::add(std::span<const std::byte> bytes, const std::string &name) {
+  DG_RETURN_IF_ERROR(checkObject(bytes, name));
   Object object;
   object.file = memfd_create("dg-object", MFD_CLOEXEC);
   if (object.file < 0)
@@ -42,16 +44,6 @@ Status ObjectLibrary::add(std::span<const std::byte> bytes, const std::string &n
     return Status::error(ErrorKind::badInput, "object '{}' cannot be loaded: {}; compile the job again with this dgc",
                          name, dlerror());
   objects.back().handle = handle;
-
-  auto *version = static_cast<const uint32_t *>(dlsym(handle, DG_ABI_VERSION_SYMBOL));
-  if (!version)
-    return Status::error(ErrorKind::badInput,
-                         "object '{}' has no symbol '{}': it was not made by dgc; compile the job again with this dgc",
-                         name, DG_ABI_VERSION_SYMBOL);
-  if (*version != DG_ABI_VERSION)
-    return Status::error(ErrorKind::badInput,
-                         "object '{}' has kernel ABI version {}, expected {}; compile the job again with this dgc",
-                         name, *version, DG_ABI_VERSION);
   return Status::ok();
 }
 

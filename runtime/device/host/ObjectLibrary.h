@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of shared objects that dgc made, loaded from memory: nothing is left on disk, and an object of another
-// ABI version is refused.
+// The kernels of shared objects that dgc made, loaded from memory: nothing is left on disk, and what ObjectFile.h
+// refuses is not loaded.
 #pragma once
 
 #include "runtime/device/host/KernelLibrary.h"

@@ -6,8 +6,8 @@
 //   pair key = HMAC(run key, "pair", low, high)     the numbers of the two ranks
 #pragma once
 
-#include "runtime/launch/link/Sha256.h"
 #include "runtime/support/Secret.h"
+#include "runtime/support/Sha256.h"
 
 #include <string>
 #include <vector>

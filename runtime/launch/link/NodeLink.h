@@ -5,8 +5,8 @@
 
 #include "runtime/launch/link/BufferedSocket.h"
 #include "runtime/launch/link/LaunchMessage.h"
-#include "runtime/launch/link/Sha256.h"
 #include "runtime/support/Secret.h"
+#include "runtime/support/Sha256.h"
 
 #include <optional>
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/executor/ProgressBoard.h"
-#include "runtime/launch/link/Sha256.h"
+#include "runtime/support/Sha256.h"
 #include "runtime/support/Status.h"
 
 #include <chrono>

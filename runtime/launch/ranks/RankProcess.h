@@ -3,9 +3,9 @@
 #pragma once
 
 #include "runtime/launch/link/LaunchMessage.h"
-#include "runtime/launch/link/Sha256.h"
 #include "runtime/launch/link/SharedBoard.h"
 #include "runtime/launch/ranks/LocalLauncher.h"
+#include "runtime/support/Sha256.h"
 
 #include <csignal>
 #include <sys/types.h>

@@ -6,6 +6,8 @@
 #include "tests/unit/TemporaryFolder.h"
 
 #include <gtest/gtest.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
 
 #include <cstring>
 #include <filesystem>
@@ -60,6 +62,97 @@ std::string messageOf(const std::string &path) {
   EXPECT_EQ(package.status().kind(), ErrorKind::badInput);
   EXPECT_EQ(package.status().message().find(path), 0u) << package.status().message();
   return package.status().message();
+}
+
+/// A key as `openssl genpkey -algorithm ed25519` writes it, and its public half.
+void writeKeys(const std::string &privatePath, const std::string &publicPath, int kind = EVP_PKEY_ED25519) {
+  EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_id(kind, nullptr);
+  EVP_PKEY *key = nullptr;
+  ASSERT_EQ(EVP_PKEY_keygen_init(context), 1);
+  ASSERT_EQ(EVP_PKEY_keygen(context, &key), 1);
+  for (const auto &[path, isPrivate] : {std::pair(privatePath, true), {publicPath, false}}) {
+    FILE *file = std::fopen(path.c_str(), "w");
+    ASSERT_NE(file, nullptr);
+    EXPECT_EQ(isPrivate ? PEM_write_PrivateKey(file, key, nullptr, nullptr, 0, nullptr, nullptr)
+                        : PEM_write_PUBKEY(file, key),
+              1);
+    std::fclose(file);
+  }
+  EVP_PKEY_free(key);
+  EVP_PKEY_CTX_free(context);
+}
+
+TEST(Package, ASignatureIsOfItsKeyAndOfEveryByte) {
+  TemporaryFolder folder;
+  writeKeys(folder.path("key.pem"), folder.path("pub.pem"));
+  writeKeys(folder.path("other.pem"), folder.path("other-pub.pem"));
+  Result<SigningKey> key = SigningKey::read(folder.path("key.pem"));
+  ASSERT_TRUE(key) << key.status().message();
+  Result<TrustedKeys> own = TrustedKeys::read(folder.path("pub.pem")),
+                      other = TrustedKeys::read(folder.path("other-pub.pem"));
+  writeFile(folder.path("both.pem"), readFile(folder.path("other-pub.pem")) + readFile(folder.path("pub.pem")));
+  Result<TrustedKeys> both = TrustedKeys::read(folder.path("both.pem"));
+  ASSERT_TRUE(own && other && both);
+  ASSERT_TRUE(writeSample(folder.path("plain.dgx")));
+  ASSERT_TRUE(writePackage(folder.path("signed.dgx"), {PackageEntry::ofText("plan.json", "{}")}, &*key));
+  Result<Package> plain = Package::open(folder.path("plain.dgx")), signedOne = Package::open(folder.path("signed.dgx"));
+  ASSERT_TRUE(plain && signedOne);
+  EXPECT_TRUE(signedOne->checkSignature(*own));
+  EXPECT_TRUE(signedOne->checkSignature(*both));
+  EXPECT_NE(signedOne->checkSignature(*other).message().find("its signature is not of a key"), std::string::npos);
+  EXPECT_NE(plain->checkSignature(*own).message().find("is not signed"), std::string::npos);
+  // The same contents have the same identity, whoever signed them.
+  ASSERT_TRUE(writePackage(folder.path("unsigned.dgx"), {PackageEntry::ofText("plan.json", "{}")}));
+  Result<Package> unsignedOne = Package::open(folder.path("unsigned.dgx"));
+  ASSERT_TRUE(unsignedOne);
+  EXPECT_EQ(unsignedOne->identity(), signedOne->identity());
+  // A signature moved to other contents, and every byte of the file turned.
+  const std::string bytes = readFile(folder.path("signed.dgx"));
+  std::string moved = readFile(folder.path("plain.dgx"));
+  moved.replace(moved.size() - commentBytes, commentBytes,
+                commentOf(moved.substr(moved.size() - commentBytes, sealBytes),
+                          bytes.substr(bytes.size() - commentBytes + sealBytes, signatureBytes)));
+  writeFile(folder.path("moved.dgx"), moved);
+  Result<Package> movedOne = Package::open(folder.path("moved.dgx"));
+  ASSERT_TRUE(movedOne);
+  EXPECT_FALSE(movedOne->checkSignature(*own));
+  for (size_t at = 0; at < bytes.size(); at += bytes.size() - at > 2 * commentBytes ? 37 : 1) {
+    std::string changed = bytes;
+    changed[at] = char(changed[at] ^ 1);
+    Result<Package> opened = Package::read("x.dgx", std::as_bytes(std::span(changed)));
+    EXPECT_TRUE(!opened || !opened->checkSignature(*own)) << at;
+  }
+}
+
+TEST(Package, KeysOfAnotherKindAreRefused) {
+  TemporaryFolder folder;
+  writeKeys(folder.path("key.pem"), folder.path("pub.pem"));
+  writeKeys(folder.path("x.pem"), folder.path("x-pub.pem"), EVP_PKEY_X25519);
+  writeFile(folder.path("text"), "no key");
+  writeFile(folder.path("cut.pem"), readFile(folder.path("pub.pem")) + "-----BEGIN PUBLIC KEY-----\nAAAA\n");
+  for (const char *bad : {"text", "pub.pem", "x.pem", "missing"})
+    EXPECT_EQ(SigningKey::read(folder.path(bad)).status().kind(), ErrorKind::badInput) << bad;
+  for (const char *bad : {"text", "key.pem", "x-pub.pem", "cut.pem", "missing"})
+    EXPECT_EQ(TrustedKeys::read(folder.path(bad)).status().kind(), ErrorKind::badInput) << bad;
+}
+
+/// What is loaded as code is a copy, and the copy is what was hashed.
+TEST(Package, ACopyIsCheckedAgain) {
+  TemporaryFolder folder;
+  std::string path = folder.path("job.dgx");
+  ASSERT_TRUE(writeSample(path));
+  Result<Package> package = Package::open(path);
+  ASSERT_TRUE(package);
+  ASSERT_TRUE(package->copyOf("train.x86-64-v3.so"));
+  const auto *start = package->entry("plan.json")->data();
+  const auto offset =
+      package->entry("train.x86-64-v3.so")->data() - start + long(readFile(path).find("{\"version\": 1}"));
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(offset);
+  file.put('X');
+  file.close();
+  EXPECT_NE(package->copyOf("train.x86-64-v3.so").status().message().find("was altered after it was opened"),
+            std::string::npos);
 }
 
 } // namespace
@@ -172,9 +265,9 @@ TEST(Package, AFailedWriteLeavesTheOldPackage) {
 }
 
 TEST(Package, AFutureVersionIsRefused) {
-  Result<Manifest> manifest = manifestFromJson("{\"version\": 2, \"shape\": \"unknown\"}", "job.dgx");
+  Result<Manifest> manifest = manifestFromJson("{\"version\": 3, \"shape\": \"unknown\"}", "job.dgx");
   ASSERT_FALSE(manifest);
   EXPECT_EQ(manifest.status().kind(), ErrorKind::badInput);
   EXPECT_EQ(manifest.status().message(),
-            "job.dgx: package version 2, this build reads version 1; compile it again with its dgc");
+            "job.dgx: package version 3, this build reads version 2; compile it again with its dgc");
 }

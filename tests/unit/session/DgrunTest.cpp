@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include <cmath>
 #include <filesystem>
@@ -449,6 +450,51 @@ TEST_F(Dgrun, badInputIsNamedBeforeAnythingRuns) {
 
 TEST_F(Dgrun, objectsOfAnotherVersionAreRefused) {
   expectFailure(train(pack(1, 1, 1, DG_OLD_OBJECT), {}), 65, {"train.native.so", "version"});
+}
+
+/// The processes that loaded an object from memory, by the loader's own account (LD_DEBUG): a line begins with who
+/// asked. `launcher` gets the process that the file is named after, which ranks are forks of.
+static std::set<std::string> whoLoaded(const fs::path &directory, std::string &launcher) {
+  std::set<std::string> who;
+  for (const auto &entry : fs::directory_iterator(directory)) {
+    launcher = entry.path().extension().string().substr(1);
+    std::ifstream log(entry.path());
+    for (std::string line; std::getline(log, line);)
+      if (line.find("/proc/self/fd/") != std::string::npos)
+        who.insert(line.substr(line.find_first_not_of(' '), line.find(':') - line.find_first_not_of(' ')));
+  }
+  return who;
+}
+
+TEST_F(Dgrun, codeIsLoadedInRanksOnly) {
+  const std::string job = pack(1, 2);
+  for (bool isDry : {true, false}) {
+    const std::string logs = folder.path(isDry ? "dry" : "wet");
+    fs::create_directory(logs);
+    setenv("LD_DEBUG", "files", 1);
+    setenv("LD_DEBUG_OUTPUT", (logs + "/log").c_str(), 1);
+    CommandResult result = isDry ? run({job, "--dry-run"}) : train(job, {"--steps", "1"});
+    unsetenv("LD_DEBUG");
+    unsetenv("LD_DEBUG_OUTPUT");
+    EXPECT_EQ(result.code, 0) << result.error;
+    std::string launcher;
+    std::set<std::string> who = whoLoaded(logs, launcher);
+    EXPECT_EQ(who.size(), isDry ? 0u : 2u);
+    EXPECT_FALSE(launcher.empty());
+    EXPECT_FALSE(who.contains(launcher));
+  }
+}
+
+TEST_F(Dgrun, aSignatureIsAskedFor) {
+  const std::string job = pack(1, 1);
+  expectFailure(train(job, {"--require-signature", folder.path("missing.pem")}), 65, {"missing.pem"});
+  expectFailure(train(job, {"--require-signature", folder.write("text.pem", "no key")}), 65,
+                {"text.pem", "expected Ed25519 public keys"});
+  const std::string key = folder.write("pub.pem", "-----BEGIN PUBLIC KEY-----\n"
+                                                  "MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n"
+                                                  "-----END PUBLIC KEY-----\n");
+  expectFailure(train(job, {"--require-signature", key}), 65, {"is not signed", "--sign"});
+  expectFailure(run({job, "--dry-run", "--require-signature", key}), 65, {"is not signed"});
 }
 
 TEST_F(Dgrun, aFullDiskLeavesThePreviousCheckpointGood) {

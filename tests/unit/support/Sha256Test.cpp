@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves SHA-256 and HMAC against the vectors of FIPS 180-4 and RFC 4231, and against lengths around the block size
 // whose digests Python's hashlib gave.
-#include "runtime/launch/link/Sha256.h"
+#include "runtime/support/Sha256.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/launch/link/Sha256.h"
+#include "runtime/support/Sha256.h"
 
+#include <fmt/ranges.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -31,5 +32,7 @@ Digest hmacSha256(std::string_view key, std::string_view message) {
 bool isEqual(const Digest &left, const Digest &right) {
   return CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
 }
+
+std::string hexOf(const Digest &digest) { return fmt::format("{:02x}", fmt::join(digest, "")); }
 
 } // namespace dg

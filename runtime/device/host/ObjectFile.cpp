@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads what the loader reads: program headers, the dynamic table and what it points to, by address. Section headers
+// say nothing about what happens at loading.
+#include "runtime/device/host/ObjectFile.h"
+
+#include "runtime/abi/KernelAbi.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include <elf.h>
+
+namespace dg {
+
+namespace {
+
+constexpr uint64_t pageBytes = 4096;
+constexpr size_t mostHeaders = 64;
+
+class ObjectReader {
+public:
+  ObjectReader(std::span<const std::byte> bytes, const std::string &name) : bytes(bytes), name(name) {}
+
+  Status check() {
+    DG_RETURN_IF_ERROR(readHeader());
+    DG_RETURN_IF_ERROR(readSegments());
+    DG_RETURN_IF_ERROR(readDynamic());
+    DG_RETURN_IF_ERROR(readSymbols());
+    DG_RETURN_IF_ERROR(checkRelocations(DT_RELA, DT_RELASZ));
+    DG_RETURN_IF_ERROR(checkRelocations(DT_JMPREL, DT_PLTRELSZ));
+    return checkVersion();
+  }
+
+private:
+  Status refuse(std::string_view why) const {
+    return Status::error(ErrorKind::badInput, "object '{}' cannot be loaded: {}; compile the job again with this dgc",
+                         name, why);
+  }
+
+  template <typename T> std::optional<T> at(uint64_t offset) const {
+    if (offset > bytes.size() || sizeof(T) > bytes.size() - offset)
+      return std::nullopt;
+    T value;
+    std::memcpy(&value, bytes.data() + offset, sizeof(T));
+    return value;
+  }
+
+  /// What lies at an address once the object is loaded; nothing if that is not all from the file.
+  template <typename T> std::optional<T> atAddress(uint64_t address, uint64_t index = 0) const {
+    uint64_t start = 0;
+    if (__builtin_mul_overflow(index, sizeof(T), &start) || __builtin_add_overflow(address, start, &start))
+      return std::nullopt;
+    for (const Elf64_Phdr &segment : segments)
+      if (start >= segment.p_vaddr && start - segment.p_vaddr < segment.p_filesz &&
+          sizeof(T) <= segment.p_filesz - (start - segment.p_vaddr))
+        return at<T>(segment.p_offset + (start - segment.p_vaddr));
+    return std::nullopt;
+  }
+
+  Status readHeader() {
+    auto found = at<Elf64_Ehdr>(0);
+    if (!found || std::memcmp(found->e_ident, ELFMAG, SELFMAG) != 0)
+      return refuse("no ELF file");
+    if (found->e_ident[EI_CLASS] != ELFCLASS64 || found->e_ident[EI_DATA] != ELFDATA2LSB ||
+        found->e_machine != EM_X86_64 || found->e_type != ET_DYN)
+      return refuse("no shared object for x86-64");
+    if (found->e_phentsize != sizeof(Elf64_Phdr) || found->e_phnum > mostHeaders)
+      return refuse("its program headers are not as dgc writes them");
+    header = *found;
+    return Status::ok();
+  }
+
+  Status readSegments() {
+    bool hasPlainStack = false;
+    for (size_t i = 0; i < header.e_phnum; ++i) {
+      auto segment = at<Elf64_Phdr>(header.e_phoff + i * sizeof(Elf64_Phdr));
+      if (!segment)
+        return refuse("it is cut off");
+      switch (segment->p_type) {
+      case PT_LOAD:
+        DG_RETURN_IF_ERROR(addSegment(*segment));
+        break;
+      case PT_DYNAMIC:
+        if (dynamic)
+          return refuse("it has two dynamic tables");
+        dynamic = segment->p_vaddr;
+        dynamicBytes = segment->p_filesz;
+        break;
+      case PT_GNU_STACK:
+        hasPlainStack = !(segment->p_flags & PF_X);
+        break;
+      case PT_PHDR:
+      case PT_NOTE:
+      case PT_NULL:
+      case PT_GNU_EH_FRAME:
+      case PT_GNU_RELRO:
+        break;
+      case PT_GNU_PROPERTY:
+        break;
+      default:
+        return refuse(fmt::format("it has a segment of type {:#x}, which kernels do not need", segment->p_type));
+      }
+    }
+    if (!hasPlainStack)
+      return refuse("it asks for a stack that can be executed");
+    if (!dynamic)
+      return refuse("it has no dynamic table");
+    return Status::ok();
+  }
+
+  /// In ascending order and page by page apart: which of two mappings an address is of needs no answer.
+  Status addSegment(const Elf64_Phdr &segment) {
+    constexpr uint64_t mostBytes = uint64_t(1) << 40;
+    if (segment.p_offset > bytes.size() || segment.p_filesz > bytes.size() - segment.p_offset)
+      return refuse("it is cut off");
+    if (segment.p_filesz > segment.p_memsz || segment.p_memsz > mostBytes || segment.p_vaddr > mostBytes ||
+        segment.p_vaddr % pageBytes != segment.p_offset % pageBytes)
+      return refuse("a segment does not fit its memory");
+    if ((segment.p_flags & PF_W) && (segment.p_flags & PF_X))
+      return refuse("a segment is both writable and executable");
+    if (!segments.empty()) {
+      const Elf64_Phdr &last = segments.back();
+      if (segment.p_vaddr / pageBytes * pageBytes < last.p_vaddr + last.p_memsz)
+        return refuse("its segments overlap");
+    }
+    segments.push_back(segment);
+    return Status::ok();
+  }
+
+  Status readDynamic() {
+    for (uint64_t i = 0;; ++i) {
+      auto entry = i < dynamicBytes / sizeof(Elf64_Dyn) ? atAddress<Elf64_Dyn>(*dynamic, i) : std::nullopt;
+      if (!entry)
+        return refuse("its dynamic table has no end");
+      if (entry->d_tag == DT_NULL)
+        return Status::ok();
+      DG_RETURN_IF_ERROR(checkTag(*entry));
+      if (!table.emplace(entry->d_tag, entry->d_un.d_val).second)
+        return refuse("its dynamic table says a thing twice");
+    }
+  }
+
+  Status checkTag(const Elf64_Dyn &entry) const {
+    const uint64_t value = entry.d_un.d_val;
+    switch (entry.d_tag) {
+    case DT_HASH:
+    case DT_STRTAB:
+    case DT_SYMTAB:
+    case DT_STRSZ:
+    case DT_SYMENT:
+    case DT_SONAME:
+    case DT_RELA:
+    case DT_RELASZ:
+    case DT_RELAENT:
+    case DT_RELACOUNT:
+    case DT_JMPREL:
+    case DT_PLTRELSZ:
+    case DT_PLTGOT:
+    case DT_BIND_NOW:
+      return Status::ok();
+    case DT_PLTREL:
+      return value == DT_RELA ? Status::ok() : refuse("its relocations are of another kind");
+    case DT_FLAGS:
+      return (value & ~uint64_t(DF_BIND_NOW)) == 0 ? Status::ok()
+                                                   : refuse("it asks the loader for more than kernels need");
+    case DT_FLAGS_1:
+      return (value & ~uint64_t(DF_1_NOW)) == 0 ? Status::ok()
+                                                : refuse("it asks the loader for more than kernels need");
+    case DT_INIT:
+    case DT_INIT_ARRAY:
+    case DT_INIT_ARRAYSZ:
+    case DT_PREINIT_ARRAY:
+    case DT_PREINIT_ARRAYSZ:
+      return refuse("it has a constructor, which would run when it is loaded");
+    case DT_FINI:
+    case DT_FINI_ARRAY:
+    case DT_FINI_ARRAYSZ:
+      return refuse("it has a destructor, which would run when it is unloaded");
+    case DT_NEEDED:
+    case DT_AUXILIARY:
+    case DT_FILTER:
+    case DT_RPATH:
+    case DT_RUNPATH:
+      return refuse("it would load other libraries");
+    default:
+      return refuse(fmt::format("its dynamic table has the tag {:#x}, which kernels do not need", entry.d_tag));
+    }
+  }
+
+  /// The table by which the loader finds names also says how many symbols there are.
+  Status readSymbols() {
+    if (!table.contains(DT_HASH) || !table.contains(DT_SYMTAB) || !table.contains(DT_STRTAB))
+      return refuse("it has no table of symbols");
+    const uint64_t hash = table[DT_HASH];
+    auto numBuckets = atAddress<uint32_t>(hash), numChains = atAddress<uint32_t>(hash, 1);
+    if (!numBuckets || !numChains || *numBuckets == 0)
+      return refuse("its table of symbols is damaged");
+    constexpr uint64_t headWords = 2;
+    for (uint64_t i = 0; i < uint64_t(*numBuckets) + *numChains; ++i)
+      if (auto next = atAddress<uint32_t>(hash, headWords + i); !next || *next >= std::max(*numChains, 1u))
+        return refuse("its table of symbols is damaged");
+    for (uint64_t i = 0; i < *numChains; ++i) {
+      auto symbol = atAddress<Elf64_Sym>(table[DT_SYMTAB], i);
+      if (!symbol)
+        return refuse("its table of symbols is damaged");
+      switch (ELF64_ST_TYPE(symbol->st_info)) {
+      case STT_NOTYPE:
+      case STT_OBJECT:
+      case STT_FUNC:
+      case STT_SECTION:
+      case STT_FILE:
+        break;
+      case STT_GNU_IFUNC:
+        return refuse("it has an indirect function, which would run when it is loaded");
+      default:
+        return refuse("it has a symbol of a kind that kernels do not need");
+      }
+      symbols.push_back(*symbol);
+    }
+    return Status::ok();
+  }
+
+  Status checkRelocations(int64_t where, int64_t size) const {
+    auto first = table.find(where), length = table.find(size);
+    if (first == table.end() || length == table.end())
+      return first == table.end() && length == table.end() ? Status::ok() : refuse("its relocations are damaged");
+    for (uint64_t i = 0; i < length->second / sizeof(Elf64_Rela); ++i) {
+      auto one = atAddress<Elf64_Rela>(first->second, i);
+      if (!one || ELF64_R_SYM(one->r_info) >= std::max<size_t>(symbols.size(), 1))
+        return refuse("its relocations are damaged");
+      switch (ELF64_R_TYPE(one->r_info)) {
+      case R_X86_64_NONE:
+      case R_X86_64_64:
+      case R_X86_64_GLOB_DAT:
+      case R_X86_64_JUMP_SLOT:
+      case R_X86_64_RELATIVE:
+        break;
+      case R_X86_64_IRELATIVE:
+        return refuse("it has an indirect function, which would run when it is loaded");
+      default:
+        return refuse("it has a relocation of a kind that kernels do not need");
+      }
+      if (!isWritable(one->r_offset))
+        return refuse("a relocation would write outside of its data");
+    }
+    return Status::ok();
+  }
+
+  bool isWritable(uint64_t address) const {
+    return std::any_of(segments.begin(), segments.end(), [&](const Elf64_Phdr &segment) {
+      return (segment.p_flags & PF_W) && address >= segment.p_vaddr && address - segment.p_vaddr < segment.p_memsz &&
+             sizeof(uint64_t) <= segment.p_memsz - (address - segment.p_vaddr);
+    });
+  }
+
+  bool isNamed(const Elf64_Sym &symbol, std::string_view wanted) const {
+    const uint64_t text = table.at(DT_STRTAB) + symbol.st_name;
+    for (size_t i = 0; i <= wanted.size(); ++i)
+      if (auto letter = atAddress<char>(text, i); !letter || *letter != (i < wanted.size() ? wanted[i] : '\0'))
+        return false;
+    return true;
+  }
+
+  Status checkVersion() const {
+    for (const Elf64_Sym &symbol : symbols) {
+      if (symbol.st_shndx == SHN_UNDEF || !isNamed(symbol, DG_ABI_VERSION_SYMBOL))
+        continue;
+      auto version = atAddress<uint32_t>(symbol.st_value);
+      if (version && *version == DG_ABI_VERSION)
+        return Status::ok();
+      return Status::error(ErrorKind::badInput,
+                           "object '{}' has kernel ABI version {}, expected {}; compile the job again with this dgc",
+                           name, version.value_or(0), DG_ABI_VERSION);
+    }
+    return Status::error(ErrorKind::badInput,
+                         "object '{}' has no symbol '{}': it was not made by dgc; compile the job again with this dgc",
+                         name, DG_ABI_VERSION_SYMBOL);
+  }
+
+  std::span<const std::byte> bytes;
+  const std::string &name;
+  Elf64_Ehdr header{};
+  std::vector<Elf64_Phdr> segments; ///< those that are loaded
+  std::optional<uint64_t> dynamic;
+  uint64_t dynamicBytes = 0;
+  std::map<int64_t, uint64_t> table;
+  std::vector<Elf64_Sym> symbols;
+};
+
+} // namespace
+
+Status checkObject(std::span<const std::byte> bytes, const std::string &name) {
+  return ObjectReader(bytes, name).check();
+}
+
+} // namespace dg
