@@ -163,9 +163,15 @@ Result<StepSource> chooseStep(Source &source, const Request &request, Messages &
   if (failed(isTraining))
     return diagnosed();
   step.isTraining = *isTraining;
-  if (!step.isTraining && (!request.frozen.empty() || !request.frozenStatistics.empty()))
-    return Status::error(ErrorKind::usage, "{}: nothing is trained by this job; leave it out, or compile with --train",
-                         request.frozen.empty() ? "--freeze-statistics" : "--freeze");
+  for (auto [flag, isGiven] : {std::pair("--freeze", !request.frozen.empty()),
+                               {"--freeze-statistics", !request.frozenStatistics.empty()},
+                               {"--optimizer", !request.optimizer.empty()},
+                               {"--loss", !request.loss.empty()},
+                               {"--accumulate", request.accumulate > 1},
+                               {"--recompute full", request.recompute == partitioner::Recompute::full}})
+    if (isGiven && !step.isTraining)
+      return Status::error(ErrorKind::usage,
+                           "{}: nothing is trained by this job; leave it out, or compile with --train", flag);
   if (request.weights.empty() && (!request.weightRenames.empty() || !request.weightSkips.empty()))
     return Status::error(ErrorKind::usage, "{}: there are no weights; give --weights FILE.safetensors",
                          request.weightRenames.empty() ? "--weights-skip" : "--weights-rename");

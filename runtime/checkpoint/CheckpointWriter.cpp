@@ -125,6 +125,28 @@ static std::vector<bool> findFloatsWritten(const plan::Plan &plan, const Checkpo
   return found;
 }
 
+/// `consequence`: what follows for the checkpoints of the run.
+static Status notFinite(int64_t step, const plan::Value &value, const std::string &bad, const char *consequence) {
+  return Status::error(ErrorKind::runFailed,
+                       "step {} made '{}' hold {}{}; find the op that made it with --check-numerics, or save and go "
+                       "on with --allow-nan",
+                       step, value.name, bad, consequence);
+}
+
+Status checkFinite(const plan::Plan &plan, plan::Coordinates at, const ValueAccess &values, int64_t step) {
+  const CheckpointTensors tensors = tensorsOf(plan);
+  const std::vector<bool> mustBeFinite = findFloatsWritten(plan, tensors);
+  for (size_t i = 0; i < tensors.ids.size(); ++i) {
+    const plan::Value &value = plan.values[tensors.ids[i]];
+    if (mustBeFinite[i] && writesShard(value, at))
+      DG_RETURN_IF_ERROR(values.inspect(tensors.ids[i], 0, [&](std::span<const std::byte> data) {
+        std::string bad = plan::describeNonFinite(data, value.dtype);
+        return bad.empty() ? Status::ok() : notFinite(step, value, bad, "");
+      }));
+  }
+  return Status::ok();
+}
+
 /// `partial` gets the name `final`. What has that name, whole or not, keeps it until then: a kill at any moment leaves
 /// one of the two under it.
 static Status moveIntoPlace(const std::string &partial, const std::string &final) {
@@ -213,11 +235,7 @@ Status CheckpointWriter::writeShards(const std::string &partial, int64_t step) c
       continue;
     DG_RETURN_IF_ERROR(values->inspect(tensors.ids[i], 0, [&](std::span<const std::byte> data) {
       if (std::string bad = mustBeFinite[i] ? plan::describeNonFinite(data, value.dtype) : ""; !bad.empty())
-        return Status::error(
-            ErrorKind::runFailed,
-            "step {} made '{}' hold {}: no checkpoint is written of it, earlier ones are as they were; "
-            "find the op that made it with --check-numerics, or save and go on with --allow-nan",
-            step, value.name, bad);
+        return notFinite(step, value, bad, ": no checkpoint is written of it, earlier ones are as they were");
       size_t elementBytes = size_t(plan::sizeOf(value.dtype));
       for (const ShardRun &run : shardRunsOf(value, plan->mesh, at)) {
         DG_RETURN_IF_ERROR(writeAll(file.get(), data.data() + size_t(run.local) * elementBytes,

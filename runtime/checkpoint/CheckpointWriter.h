@@ -20,6 +20,10 @@ using Agreement = std::function<Status(const Status &mine)>;
 /// folder's lock.
 void removeUnfinished(const std::string &directory);
 
+/// Whether what steps write of the plan's parameters and state is finite on this rank. Fails (runFailed), naming `step`
+/// and the tensor.
+Status checkFinite(const plan::Plan &plan, plan::Coordinates at, const ValueAccess &values, int64_t step);
+
 class CheckpointWriter {
 public:
   /// Lays out the file; every rank calls it at the same time. `plan` and `values` outlive the writer. Rank 0 makes the

@@ -4,6 +4,7 @@
 #include "runtime/device/host/ObjectFile.h"
 #include "runtime/device/host/ObjectLibrary.h"
 #include "runtime/session/TargetSupport.h"
+#include "runtime/support/Json.h"
 
 #include <fmt/ranges.h>
 
@@ -12,7 +13,8 @@
 
 namespace dg::session {
 
-static constexpr const char *planEntry = "plan.json", *initialEntry = "init.safetensors";
+static constexpr const char *planEntry = "plan.json", *initialEntry = "init.safetensors",
+                            *parametersEntry = "parameters.json";
 
 Result<std::unique_ptr<Job>> Job::open(const std::string &path, const std::string &target,
                                        const package::TrustedKeys *trusted) {
@@ -137,6 +139,22 @@ Result<std::span<const std::byte>> Job::initialTensor(const std::string &name) c
   if (!tensor)
     return Status::error(ErrorKind::badInput, "{}: has no initial tensor '{}'; compile the model again", path(), name);
   return tensor->data;
+}
+
+Result<std::string> Job::parameterTable() const {
+  if (!package.has(parametersEntry))
+    return std::string();
+  auto text = package.text(parametersEntry);
+  if (!text)
+    return text.status();
+  const std::string file = path() + ":" + parametersEntry;
+  auto table = parseJson<nlohmann::ordered_json>(*text, file);
+  if (!table)
+    return table.status();
+  if (!table->is_object() || !table->contains("parameters") || !(*table)["parameters"].is_array())
+    return Status::error(ErrorKind::badInput,
+                         "{}: expected an object with a list 'parameters'; compile the model again", file);
+  return (*table)["parameters"].dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 } // namespace dg::session

@@ -33,6 +33,8 @@ public:
   const std::string &identity() const { return package.identity(); }
   /// The global tensor of a value that starts from a file.
   Result<std::span<const std::byte>> initialTensor(const std::string &name) const;
+  /// The table of parameters that dgc prints, as a JSON array; "" if the package has none. Fails with badInput.
+  Result<std::string> parameterTable() const;
   /// Says that such bytes were copied and need no memory in this process any more.
   void forget(std::span<const std::byte> tensor) const { package.forget(tensor); }
 

@@ -201,7 +201,7 @@ Result<std::unique_ptr<Reporter>> RankSession::makeReporter() const {
     return makeSilentReporter();
   std::unique_ptr<Reporter> printed;
   if (assignment.json) {
-    printed = makeJsonReporter(stdout, assignment.jsonEvery);
+    printed = makeJsonReporter(stdout, assignment.jsonEvery, assignment.parameterTable);
   } else {
     constexpr double secondsBetweenLines = 10;
     FILE *bar = isatty(STDERR_FILENO) ? stderr : nullptr;

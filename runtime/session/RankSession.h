@@ -34,7 +34,8 @@ struct Assignment {
   bool json = false;
   std::optional<LogPace> logEvery; ///< lines of steps for people; nothing: every 10 s where there is no terminal
   LogPace jsonEvery;
-  std::string logDirectory; ///< of TensorBoard's event files; empty: none
+  std::string parameterTable; ///< of --json: Job::parameterTable
+  std::string logDirectory;   ///< of TensorBoard's event files; empty: none
   bool checkNumerics = false;
   bool dryRun = false; ///< only see whether ranks reach each other
 };

@@ -74,6 +74,9 @@ public:
             [this](const StepInfo &info) {
               state.lossSum += double(info.loss) * double(info.samples);
               this->run.reporter.step(info);
+              // The step before left good parameters: what its checkpoint replaces may go.
+              if (pruneAfter == info.step - 1 && std::isfinite(info.loss))
+                prune();
             },
             run.progress) {}
 
@@ -116,6 +119,10 @@ private:
   /// Inside an epoch, before its next step: what is due after the step before it. `stopped` as evaluate.
   Result<Outcome> betweenSteps();
   Status save();
+  /// Removes the checkpoints that --keep does not keep, on rank 0; what fails is said by the next save.
+  void prune();
+  /// Without a checkpoint, which would have refused them: whether the last step left finite parameters.
+  Status checkParameters() const;
   Result<Outcome> finish(Outcome outcome);
   /// A failure inside a step or in a message means that another rank is gone or silent.
   Status fromPeer(Status status) {
@@ -137,6 +144,7 @@ private:
   std::string lastCheckpoint, checkpointBefore; ///< empty: none
   bool isNewBest = false;                       ///< the last evaluation, which then is saved
   std::optional<int64_t> bestSaved;             ///< the step of the best checkpoint
+  std::optional<int64_t> pruneAfter;            ///< the step of a checkpoint whose parameters have not given a loss yet
   uint64_t stepsHere = 0;                       ///< of this process, those of evaluations too
   Clock::time_point started = Clock::now();
 };
@@ -292,18 +300,29 @@ Status Loop::save() {
     return path.status();
   savedStep = state.step;
   checkpointBefore = std::exchange(lastCheckpoint, *path);
-  if (options.keep == 1)
-    checkpointBefore.clear(); // it is removed
   const bool isBest = state.kept && state.kept->step == state.step;
   if (run.rank == 0) {
     if (isBest)
       bestSaved = state.step;
     DG_RETURN_IF_ERROR(writer->checkOwner());
-    checkpoint::retain(options.checkpointDirectory, {options.keep, bestSaved});
+    checkpoint::retain(options.checkpointDirectory, {0, bestSaved});
+    pruneAfter = state.step;
+    if (options.allowNan)
+      prune();
   }
   run.reporter.checkpoint({*path, state.step, secondsSince(begin), isBest});
   run.setPhase(RankPhase::training);
   return Status::ok();
+}
+
+void Loop::prune() {
+  pruneAfter.reset();
+  if (writer->checkOwner())
+    checkpoint::retain(options.checkpointDirectory, {options.keep, bestSaved});
+}
+
+Status Loop::checkParameters() const {
+  return options.allowNan ? Status::ok() : checkpoint::checkFinite(run.plan, run.at(), run.executor, state.step);
 }
 
 Result<Outcome> Loop::betweenSteps() {
@@ -353,7 +372,11 @@ Result<Outcome> Loop::finish(Outcome outcome) {
     outcome = *evaluatedOutcome;
     report(evaluated, options.evalEvery.isDueAfterStep(state.step));
   }
+  if (!writer && outcome == Outcome::done)
+    DG_RETURN_IF_ERROR(run.agree(checkParameters()));
   DG_RETURN_IF_ERROR(save());
+  if (pruneAfter)
+    prune(); // nothing comes after it in this run
   EndInfo info{state.step, state.epoch, secondsSince(started)};
   info.stopped = outcome == Outcome::stopped;
   info.arenaBytes = run.executor.arenaBytes(), info.peakBytes = run.peakBytes();

@@ -292,6 +292,12 @@ Result<Assignment> prepare(const Flags &flags, const session::Job &job, int64_t 
   Assignment assignment;
   assignment.job = &job;
   assignment.json = flags.json;
+  if (flags.json) {
+    auto table = job.parameterTable();
+    if (!table)
+      return table.status();
+    assignment.parameterTable = std::move(*table);
+  }
   assignment.tracePath = flags.trace;
   assignment.logDirectory = flags.logDirectory;
   for (auto [flag, text] : {std::pair("--log-every", &flags.logEvery), {"--json-every", &flags.jsonEvery}})

@@ -69,7 +69,8 @@ std::string meshText(const plan::Mesh &mesh) {
 
 class JsonReporter final : public Reporter {
 public:
-  JsonReporter(FILE *out, LogPace pace) : out(out), pace(pace) {}
+  JsonReporter(FILE *out, LogPace pace, std::string parameterTable)
+      : out(out), pace(pace), parameterTable(std::move(parameterTable)) {}
 
   void start(const StartInfo &info) override {
     const plan::Plan &plan = *info.plan;
@@ -83,6 +84,8 @@ public:
     if (!info.resumedFrom.empty())
       line.add("resumed_from", info.resumedFrom);
     print(std::move(line), true);
+    if (!parameterTable.empty())
+      print(std::move(JsonLine("parameters").addRaw("parameters", parameterTable)), true);
   }
   void step(const StepInfo &info) override {
     if (!pace.isDue(info.step))
@@ -148,6 +151,7 @@ private:
   std::string pending;
   Output out;
   LogPace pace;
+  std::string parameterTable; ///< JSON, or ""
   Throttle throttle;
 };
 
@@ -238,8 +242,8 @@ std::optional<double> EvaluationInfo::find(const std::string &metric) const {
 }
 
 std::unique_ptr<Reporter> makeSilentReporter() { return std::make_unique<SilentReporter>(); }
-std::unique_ptr<Reporter> makeJsonReporter(FILE *out, LogPace steps) {
-  return std::make_unique<JsonReporter>(out, steps);
+std::unique_ptr<Reporter> makeJsonReporter(FILE *out, LogPace steps, std::string parameterTable) {
+  return std::make_unique<JsonReporter>(out, steps, std::move(parameterTable));
 }
 std::unique_ptr<Reporter> makeTextReporter(FILE *out, FILE *bar, std::optional<LogPace> steps) {
   return std::make_unique<TextReporter>(out, bar, steps);

@@ -90,8 +90,8 @@ public:
 /// For ranks other than 0.
 std::unique_ptr<Reporter> makeSilentReporter();
 /// One JSON object a line, of the steps those that are due. Steps are flushed at least every tenth of a second, other
-/// events at once.
-std::unique_ptr<Reporter> makeJsonReporter(FILE *out, LogPace steps = {});
+/// events at once. `parameterTable`: a JSON array that follows the start, or "".
+std::unique_ptr<Reporter> makeJsonReporter(FILE *out, LogPace steps = {}, std::string parameterTable = "");
 /// Lines for people on `out`, of the steps those that are due, and a progress bar on `bar` (null: none).
 std::unique_ptr<Reporter> makeTextReporter(FILE *out, FILE *bar, std::optional<LogPace> steps = {});
 

@@ -232,6 +232,42 @@ TEST_F(Dgrun, whatWasNotSavedIsTold) {
   EXPECT_EQ(stopped.out.find("done"), std::string::npos) << stopped.out;
 }
 
+TEST_F(Dgrun, aCheckpointIsReplacedOnceItsSuccessorHasGivenAFiniteLoss) {
+  for (auto [pipe, data] : {std::pair(1, 1), {2, 2}}) {
+    SCOPED_TRACE("pipe=" + std::to_string(pipe) + " data=" + std::to_string(data));
+    const std::string job = pack(pipe, data), directory = folder.path("ckpt-" + std::to_string(pipe));
+    const std::vector<std::string> saving = {"--checkpoint", directory, "--checkpoint-every", "1steps", "--keep", "1"};
+    auto with = [&](std::vector<std::string> more) {
+      more.insert(more.end(), saving.begin(), saving.end());
+      return more;
+    };
+    CommandResult good = train(job, with({"--steps", "3"}));
+    ASSERT_EQ(good.code, 0) << good.error;
+    EXPECT_FALSE(fs::exists(directory + "/step-000002"));
+    // Step 4 leaves parameters so large that the loss of step 5 overflows.
+    CommandResult bad = train(job, with({"--steps", "9", "--lr", "1e30", "--resume"}));
+    expectFailure(bad, 1, {"the loss of step 5 is infinite", "the last good checkpoint is", "step-000003"});
+    EXPECT_TRUE(fs::exists(directory + "/step-000003/manifest.json"));
+    EXPECT_TRUE(fs::exists(directory + "/step-000004/manifest.json"));
+  }
+}
+
+TEST_F(Dgrun, theTableOfParametersFollowsTheStart) {
+  std::string plan = plan::toJson(test::toyPlan(1, 1, 10)), kernels = readFile(DG_TOY_OBJECT);
+  auto withTable = [&](const std::string &table) {
+    std::string path = folder.path("table.dgx");
+    EXPECT_TRUE(package::writePackage(path, {package::PackageEntry::ofText("plan.json", plan),
+                                             package::PackageEntry::ofText("parameters.json", table),
+                                             package::PackageEntry::ofText("train.native.so", kernels)}));
+    return path;
+  };
+  CommandResult result = train(withTable(R"({"parameters":[{"name":"w","role":"trained"}]})"), {"--steps", "1"});
+  ASSERT_EQ(result.code, 0) << result.error;
+  EXPECT_EQ(eventsOf(result, "parameters").at(0)["parameters"], Json::parse(R"([{"name":"w","role":"trained"}])"));
+  for (const char *table : {"[]", "{\"parameters\":1}", "{"})
+    expectFailure(train(withTable(table), {"--steps", "1"}), 65, {"table.dgx:parameters.json"});
+}
+
 TEST_F(Dgrun, evaluatesAndNothingElse) {
   std::string directory = folder.path("ckpt");
   std::vector<std::string> data = {"--eval-data", "x=randn:41x3", "--eval-data", "y=randn:41"};

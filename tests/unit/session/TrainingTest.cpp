@@ -338,6 +338,24 @@ TEST(Training, whatCannotBeContinuedIsRefused) {
   EXPECT_FALSE(checkResume(state, options, 53));
 }
 
+TEST(Training, parametersThatAreNotFiniteAtTheEndAreAFailure) {
+  for (auto [pipe, data] : {std::pair(1, 1), {1, 2}}) {
+    ThreadedRun run(toyPlan(pipe, data, 10));
+    data::Dataset dataset = toyData(run.plan, 53);
+    TrainingOptions options = optionsOf(0, 1);
+    options.learningRate = 3e38;
+    run.train(options, dataset);
+    ASSERT_EQ(run.failures.size(), size_t(pipe * data));
+    EXPECT_NE(run.failures[0].message().find("step 1 made 'w' hold"), std::string::npos) << run.failures[0].message();
+    EXPECT_TRUE(run.reporter.ends.empty()) << "it does not say done";
+    EXPECT_TRUE(std::isfinite(run.reporter.losses().at(0)));
+    ThreadedRun allowed(run.plan);
+    options.allowNan = true;
+    allowed.train(options, dataset);
+    EXPECT_TRUE(allowed.failures.empty());
+  }
+}
+
 TEST(Training, intervalsAreParsedStrictly) {
   EXPECT_EQ(Interval::parse("--checkpoint-every", "10epochs")->epochs, 10);
   EXPECT_EQ(Interval::parse("--checkpoint-every", "500steps")->steps, 500);
