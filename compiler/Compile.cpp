@@ -167,6 +167,7 @@ Result<StepSource> chooseStep(Source &source, const Request &request, Messages &
                                {"--freeze-statistics", !request.frozenStatistics.empty()},
                                {"--optimizer", !request.optimizer.empty()},
                                {"--loss", !request.loss.empty()},
+                               {"--metrics", request.metrics},
                                {"--accumulate", request.accumulate > 1},
                                {"--recompute full", request.recompute == partitioner::Recompute::full}})
     if (isGiven && !step.isTraining)

@@ -55,6 +55,7 @@ struct Request {
   std::string optimizer;
   std::vector<std::string> frozen;           ///< patterns of parameters that are not trained
   std::vector<std::string> frozenStatistics; ///< of running statistics that are not moved
+  bool metrics = false;                      ///< evaluations compute more than loss and accuracy
   int64_t batch = 0;
   std::map<std::string, int64_t> bindings;      ///< symbolic dimension → size, but for "batch"
   std::map<std::string, std::string> constants; ///< input → .npy file

@@ -29,6 +29,7 @@ void describeStep(const Request &request, const std::string &optimizer, bool isT
   pipeline.frozenStatistics = request.frozenStatistics;
   pipeline.loss = isTraining ? request.loss : "";
   pipeline.isTraining = isTraining;
+  pipeline.metrics = request.metrics;
   pipeline.storesScores = cluster.device.storesScores;
   pipeline.planning.cluster = cluster;
   pipeline.planning.pins = request.pins;

@@ -134,7 +134,8 @@ def WeighSamples : Pass<"dg-weigh-samples", "mlir::ModuleOp"> {
   let description = [{
     Replaces the mean over the batch by Σ sample_weight · loss per sample, with `sample_weight` a new input. Padded rows weigh 0, so
     uneven shards, last partial batches, micro-batches and accumulation all sum to the mean over the samples of the step.
-    In `@eval` the accuracy is returned beside the loss where the loss is one of classes.
+    In `@eval` the accuracy is returned beside the loss where the loss is one of classes; with `metrics` also what
+    metrics are computed from, with a row for each sample.
     ```mlir
     // before                                               // after, with a new input sample_weight
     %loss = dg.nll %x, %y                                   %1 = dg.pick %x, %y
@@ -143,6 +144,7 @@ def WeighSamples : Pass<"dg-weigh-samples", "mlir::ModuleOp"> {
     dg.return %loss                                         %loss = dg.reduce_sum %3 {dims = array<i64: 0>}
     ```
   }];
+  let options = [Option<"metrics", "metrics", "bool", "false", "@eval also returns what metrics are computed from">];
 }
 
 def TrainingForms : Pass<"dg-training-forms", "mlir::ModuleOp"> {

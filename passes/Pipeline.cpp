@@ -46,7 +46,9 @@ void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &opt
   // taken, so that only primitives need one.
   if (options.isTraining) {
     manager.addPass(createAddEvaluation());
-    manager.addPass(createWeighSamples());
+    WeighSamplesOptions weighing;
+    weighing.metrics = options.metrics;
+    manager.addPass(createWeighSamples(weighing));
     // With the weights of the samples at hand, and before composites fall back on what they compute in inference.
     manager.addPass(createTrainingForms());
   }

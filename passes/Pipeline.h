@@ -24,6 +24,7 @@ struct PipelineOptions {
   bool isFolded = false;           ///< the parts go down the stages and up again
   bool splitsBackward = false;     ///< gradients of weights get chunks of their own
   int64_t zero = 0;                ///< cut over the data ranks: 1 optimizer state, 2 also gradients, 3 also parameters
+  bool metrics = false;            ///< evaluation returns what metrics are computed from
   std::vector<std::string> frozen; ///< patterns of parameters that are not trained
   std::vector<std::string> frozenStatistics;   ///< of running statistics that are not moved
   PlanRequest planning;                        ///< micro-batches, chunks and ZeRO are those above

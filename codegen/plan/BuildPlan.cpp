@@ -94,7 +94,7 @@ private:
     addBeginChunks();
     for (auto &[port, value] : outputs)
       portNamed(program.outputs, port.second).values.push_back(value);
-    if (kind == ProgramKind::infer && options.batch > 0)
+    if ((kind == ProgramKind::infer || kind == ProgramKind::eval) && options.batch > 0)
       markSampleRows();
     result.programs.push_back(std::move(program));
     return success();
@@ -549,7 +549,7 @@ private:
     for (auto [index, value] : llvm::enumerate(end.getOperands())) {
       std::pair<uint32_t, std::string> key{stage, end.getResultName(index)};
       ValueId id = read(value);
-      if (program.kind == ProgramKind::infer)
+      if (program.kind == ProgramKind::infer || program.kind == ProgramKind::eval)
         id = underOwnShape(end, value, id, key.second);
       ports[key] = outputs[key] = id;
     }

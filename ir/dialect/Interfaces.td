@@ -63,7 +63,9 @@ def DG_LossOp : OpInterface<"LossOp"> {
   let methods = [
     InterfaceMethod<[{Builds the loss of each sample.}], "::dg::ir::SampleMeasure", "buildPerSample", (ins "mlir::OpBuilder &":$builder)>,
     InterfaceMethod<[{Builds 1 for each sample (a mean over its positions) that is classified rightly, 0 else; null where the loss is not one of classes.}],
-      "::dg::ir::SampleMeasure", "buildPerSampleAccuracy", (ins "mlir::OpBuilder &":$builder), "", [{ (void)builder; return {}; }]>];
+      "::dg::ir::SampleMeasure", "buildPerSampleAccuracy", (ins "mlir::OpBuilder &":$builder), "", [{ (void)builder; return {}; }]>,
+    InterfaceMethod<[{Builds what metrics are computed from.}],
+      "::dg::ir::SampleFacts", "buildFacts", (ins "mlir::OpBuilder &":$builder), "", [{ (void)builder; return {}; }]>];
 }
 
 /// Batch norm and dropout: what they compute while training is built by themselves.

@@ -113,6 +113,16 @@ struct SampleMeasure {
   mlir::Value count; ///< [samples]: by positions that are not ignored, and weights of classes; may be null
 };
 
+/// What metrics of an evaluation are computed from, beside its loss. Each is null where the loss has no such thing.
+struct SampleFacts {
+  mlir::Value target;    ///< [samples, …]: the class that is right; below 0 where the position does not count
+  mlir::Value predicted; ///< [samples, …]: the class with the largest score
+  mlir::Value rank;      ///< [samples, …]: how many classes come before the target's by their scores
+  mlir::Value score;     ///< [samples, …], of two classes: how much is in favour of class 1
+  mlir::Value square;    ///< [samples]: mean of (prediction - target)²
+  mlir::Value absolute;  ///< [samples]: mean of |prediction - target|
+};
+
 /// What a training form may need to know of the samples of its micro-batch, and what it leaves behind.
 struct TrainingScope {
   mlir::Value share;        ///< [rows]: the part of each row in the micro-batch; 0 for padding, together 1

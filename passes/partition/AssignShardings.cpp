@@ -119,7 +119,7 @@ public:
   }
 
 private:
-  /// Returns and updates: results leave the graph whole, but rows of an inference stay on the rank whose samples they
+  /// Returns and updates: results leave the graph whole, but rows of samples stay on the rank whose samples they
   /// belong to; new values lie as their parameter does.
   void assignWithoutRule(Operation *op) {
     SmallVector<ShardingAttr> all;
@@ -128,7 +128,8 @@ private:
       if (auto update = dyn_cast<UpdateOp>(op))
         needed = parameters.lookup(update.getParam()).kept;
       ShardingAttr present = shardings.lookup(operand);
-      if (graph.getSymName() == "infer" && present && !present.getDims().empty() && present.getDims()[0] == "data")
+      if (isa<ReturnOp>(op) && isOfMicrobatch(graph, operand) && present && !present.getDims().empty() &&
+          present.getDims()[0] == "data")
         needed = inputSharding(tensorOf(operand), mesh);
       all.push_back(needed);
     }
@@ -322,8 +323,9 @@ struct AssignShardingsPass : impl::AssignShardingsBase<AssignShardingsPass> {
       Assignment assignment(graph, mesh, zero, parameters);
       if (failed(assignment.takeCuts()) || failed(assignment.run()))
         return signalPassFailure();
-      if (graph.getSymName() == "infer")
-        getOperation()->setAttr("dg.sample_rows", ArrayAttr::get(&getContext(), assignment.sampleRows()));
+      SmallVector<Attribute> rows = graph.getSymName() == "loss" ? SmallVector<Attribute>() : assignment.sampleRows();
+      if (graph.getSymName() == "infer" || !rows.empty())
+        getOperation()->setAttr("dg.sample_rows", ArrayAttr::get(&getContext(), rows));
     }
   }
 };

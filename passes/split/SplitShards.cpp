@@ -72,7 +72,7 @@ private:
     // update. Results of inference belong to their micro-batch.
     OpBuilder builder(user);
     PlaceAttr place = withShardings(getPlace(producer ? producer : user), {});
-    bool isTotal = isa<ReturnOp>(user) && !present.getPartial().empty() && graph.getSymName() != "infer";
+    bool isTotal = isa<ReturnOp>(user) && !present.getPartial().empty() && !isOfMicrobatch(graph, value);
     // Scattered with each micro-batch, a gradient never lies whole from one to the next.
     bool isScatteredAtOnce = zero >= 2 && llvm::any_of(present.getPartial(), [&](StringAttr axis) {
                                return scatteredDim(present, needed, axis) && axis == "data";

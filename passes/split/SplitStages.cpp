@@ -201,9 +201,8 @@ private:
   void addResult(Value value, StringRef name) {
     Operation *producer = value.getDefiningOp();
     Spot spot = producer ? spotOf(producer) : Spot{};
-    // Losses and accuracies are sums over samples, complete only after the last micro-batch; results of inference
-    // belong to their micro-batch.
-    if (isAccumulating && graph.getSymName() != "infer")
+    // Losses and accuracies are sums over samples, complete only after the last micro-batch.
+    if (isAccumulating && !isOfMicrobatch(graph, value))
       spot = updateOf(spot.part);
     Chunk &chunk = chunkAt(spot);
     chunk.results.push_back(valueAt(spot, value));

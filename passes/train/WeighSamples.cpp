@@ -3,10 +3,12 @@
 // accumulation need no kernel of their own: whatever is added up is already the mean.
 #include "ir/dialect/Expression.h"
 #include "ir/ops/arrangement/ShapeOps.h"
+#include "ir/ops/elementwise/LogicOps.h"
 #include "ir/ops/structure/GraphOps.h"
 #include "passes/Passes.h"
 #include "passes/shape/PartsOf.h"
 #include "passes/train/AddedInputs.h"
+#include "runtime/plan/MetricPorts.h"
 
 using namespace mlir;
 
@@ -19,6 +21,8 @@ namespace {
 using namespace ir;
 
 struct WeighSamplesPass : impl::WeighSamplesBase<WeighSamplesPass> {
+  using WeighSamplesBase::WeighSamplesBase;
+
   void runOnOperation() override {
     for (StringRef name : {"loss", "eval"})
       if (auto graph = getOperation().lookupSymbol<GraphOp>(name))
@@ -27,7 +31,7 @@ struct WeighSamplesPass : impl::WeighSamplesBase<WeighSamplesPass> {
   }
 
 private:
-  LogicalResult weigh(GraphOp graph) {
+  LogicalResult weigh(GraphOp graph) const {
     ReturnOp end = graph.getReturn();
     if (end.getNumOperands() == 0)
       return end.emitOpError("returns nothing, expected the loss first");
@@ -50,6 +54,8 @@ private:
         results.push_back(weighed(builder, loss->getLoc(), accuracy, weights));
         names.push_back(builder.getStringAttr("accuracy"));
       }
+      if (metrics)
+        addFacts(builder, loss, results, names);
     }
     builder.setInsertionPoint(end);
     create<ReturnOp>(builder, end.getLoc(), results, builder.getArrayAttr(names));
@@ -57,6 +63,24 @@ private:
     if (loss->use_empty())
       loss->erase();
     return success();
+  }
+
+  /// What metrics need of each sample, as f32. Rows of padding are left out by who reads them.
+  static void addFacts(OpBuilder &builder, LossOp loss, SmallVector<Value> &results, SmallVector<Attribute> &names) {
+    const SampleFacts facts = loss.buildFacts(builder);
+    for (auto [name, value] : {std::pair(plan::targetPort, facts.target),
+                               {plan::predictedPort, facts.predicted},
+                               {plan::rankPort, facts.rank},
+                               {plan::scorePort, facts.score},
+                               {plan::squarePort, facts.square},
+                               {plan::absolutePort, facts.absolute}})
+      if (value) {
+        results.push_back(
+            tensorOf(value).getElementType().isF32()
+                ? value
+                : Value(create<CastOp>(builder, loss->getLoc(), value, TypeAttr::get(builder.getF32Type()))));
+        names.push_back(builder.getStringAttr(name));
+      }
   }
 
   /// Σ w · value, which adds up over ranks and micro-batches. Where samples count differently: Σ w · Σ w · value / Σ w

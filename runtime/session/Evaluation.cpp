@@ -64,6 +64,8 @@ Result<Evaluation> Evaluation::create(const RankRun &run, const data::Dataset &d
   std::iota(evaluation.order.begin(), evaluation.order.end(), int64_t(0));
   evaluation.hasLoss = hasOutput(program, "loss");
   evaluation.hasAccuracy = hasOutput(program, "accuracy");
+  if (MetricSums::areIn(program))
+    evaluation.metrics.emplace(run.plan, program, run.at());
   return evaluation;
 }
 
@@ -72,6 +74,8 @@ Result<std::optional<EvaluationInfo>> Evaluation::evaluate(LossChannel &channel,
   run->setPhase(RankPhase::evaluating);
   auto begin = std::chrono::steady_clock::now();
   double sums[2] = {0, 0};
+  if (metrics)
+    metrics->clear();
   dg_scalars scalars{};
   scalars.seed = seed;
   int64_t samples = int64_t(order.size());
@@ -91,6 +95,8 @@ Result<std::optional<EvaluationInfo>> Evaluation::evaluate(LossChannel &channel,
       sums[0] += double(scalarOf(run->executor, program, "loss")) * double(count);
       sums[1] += double(scalarOf(run->executor, program, "accuracy")) * double(count);
     }
+    if (metrics)
+      DG_RETURN_IF_ERROR(metrics->add(run->executor, count));
   }
   // Every rank learns the numbers: schedules and stopping depend on them.
   auto all = run->gather(channel.isSource() ? std::string(reinterpret_cast<const char *>(sums), sizeof sums) : "");
@@ -102,6 +108,18 @@ Result<std::optional<EvaluationInfo>> Evaluation::evaluate(LossChannel &channel,
     if (part.size() == sizeof sums)
       std::memcpy(sums, part.data(), sizeof sums);
   EvaluationInfo info;
+  if (metrics) {
+    auto counts = run->gather(metrics->pack());
+    if (!counts) {
+      hasPeerFailed = true;
+      return counts.status();
+    }
+    metrics->clear();
+    for (const std::string &part : *counts)
+      if (!metrics->merge(part))
+        return Status::error(ErrorKind::runFailed, "the counts of an evaluation came damaged from another rank");
+    info.metrics = metrics->finish();
+  }
   info.samples = samples;
   info.loss = sums[0] / double(samples);
   info.accuracy = sums[1] / double(samples);

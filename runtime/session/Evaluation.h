@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/data/Feeder.h"
+#include "runtime/session/Metrics.h"
 #include "runtime/session/RankRun.h"
 #include "runtime/session/report/LossChannel.h"
 
@@ -32,6 +33,7 @@ private:
   int64_t batch = 0;
   std::vector<int64_t> order;
   bool hasLoss = false, hasAccuracy = false;
+  std::optional<MetricSums> metrics; ///< where the program computes them
 };
 
 struct EvaluationOptions {

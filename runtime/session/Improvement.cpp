@@ -13,10 +13,25 @@ Result<WatchedMetric> WatchedMetric::parse(const char *flag, const std::string &
   for (auto [name, isLowerBetter] : {std::pair("loss", true), {"accuracy", false}, {"perplexity", true}})
     if (text == std::string(prefix) + name)
       return WatchedMetric{name, isLowerBetter};
-  return Status::error(ErrorKind::usage, "{} '{}': expected eval.loss, eval.accuracy or eval.perplexity", flag, text);
+  if (text.starts_with(prefix))
+    if (const std::string name = text.substr(prefix.size()); auto isLowerBetter = isMetricLowerBetter(name))
+      return WatchedMetric{name, *isLowerBetter};
+  return Status::error(ErrorKind::usage,
+                       "{} '{}': expected eval.loss, eval.accuracy or eval.perplexity, or of a job compiled with "
+                       "--metrics eval.f1, eval.top5, eval.auc, eval.mse or eval.mae",
+                       flag, text);
 }
 
 Status WatchedMetric::check(const char *flag, const plan::Plan &plan) const {
+  const plan::Program *eval = plan.findProgram(plan::ProgramKind::eval);
+  if (isMetricLowerBetter(name)) {
+    if (eval && hasMetric(*eval, name))
+      return Status::ok();
+    return Status::error(ErrorKind::usage,
+                         "{} eval.{}: the job does not compute it; compile the model with --metrics, with a loss that "
+                         "has it (top-k: of more than 5 classes; auc: of 2)",
+                         flag, name);
+  }
   const std::string port = name == "perplexity" ? "loss" : name;
   if (const plan::Program *program = plan.findProgram(plan::ProgramKind::eval))
     for (const plan::Port &output : program->outputs)

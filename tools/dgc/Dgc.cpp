@@ -89,6 +89,10 @@ int main(int argc, char **argv) {
                    "running statistics that stay as they are, by name: --freeze-statistics 'features.*' holds these\n"
                    "batch norms in evaluation mode; --freeze alone holds only their weights (default: none)")
       ->take_all();
+  what->add_flag(
+      "--metrics", request.metrics,
+      "evaluations of a training job also tell top-5, F1 and accuracy of each class, of two classes the AUC,\n"
+      "of a regression MSE and MAE (default: loss and accuracy)");
   what->add_option(
           "--batch", request.batch,
           "samples of a batch over all ranks: the size of dimension \"batch\" (default: the model's, where it has one)")

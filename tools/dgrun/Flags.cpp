@@ -111,7 +111,8 @@ static void addLength(CLI::Option_group &app, Flags &flags) {
   app.add_option(
       "--stop-when", flags.stopWhen,
       "eval.loss:patience=5[,min_delta=0.001]: end once 5 evaluations in a row were no better than the best; "
-      "also of eval.accuracy and eval.perplexity; default: train to the end");
+      "also of eval.accuracy, eval.perplexity and, after dgc --metrics, of eval.f1, eval.top5 (any number), eval.auc, "
+      "eval.mse and eval.mae; default: train to the end");
   app.add_option("--seed", flags.seed, "of initial values, shuffles and random data; default: 0, or the checkpoint's")
       ->check(wholeNumber(0, INT64_MAX));
 }
@@ -121,10 +122,10 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
   app.add_option("--checkpoint-every", flags.checkpointEvery, "10epochs or 500steps; default: only at the end");
   app.add_option("--keep", flags.keep, "only so many of the latest checkpoints stay in the folder; default: all")
       ->check(wholeNumber());
-  app.add_option(
-      "--keep-best", flags.keepBest,
-      "eval.accuracy, eval.loss or eval.perplexity: a new best is saved at once and stays, with a link DIR/best "
-      "to it; default: none");
+  app.add_option("--keep-best", flags.keepBest,
+                 "eval.accuracy, eval.loss or another metric of --stop-when: a new best is saved at once and stays, "
+                 "with a link DIR/best "
+                 "to it; default: none");
   resume = app.add_option("--resume", flags.resumeFrom,
                           "continue from the latest checkpoint of --checkpoint (begin, if there is none), or of this "
                           "folder; default: off")

@@ -241,6 +241,12 @@ LogicalResult FusedOp::evaluate(HostOperands operands, HostResults results, cons
   return success();
 }
 
+//===- Results ---------------------------------------------------------------------------------------------------===//
+
+bool isOfMicrobatch(GraphOp graph, Value result) {
+  return graph.getSymName() == "infer" || tensorOf(result).getRank() > 0;
+}
+
 } // namespace dg::ir
 
 #define DG_OPS "ir/ops/structure/GraphOps.cpp.inc"

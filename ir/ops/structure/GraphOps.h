@@ -10,3 +10,9 @@ class ReturnOp;
 
 #define GET_OP_CLASSES
 #include "ir/ops/structure/GraphOps.h.inc"
+
+namespace dg::ir {
+/// Whether a result of the graph belongs to one micro-batch, as those of an inference and what has a row for each
+/// sample; the others of training and evaluation, loss and accuracy, are sums over the step.
+bool isOfMicrobatch(GraphOp graph, mlir::Value result);
+} // namespace dg::ir

@@ -6,15 +6,18 @@
 #include "ir/dialect/Expression.h"
 #include "ir/dialect/HostTensorAccess.h"
 #include "ir/ops/arrangement/IndexingOps.h"
+#include "ir/ops/arrangement/OrderOps.h"
 #include "ir/ops/arrangement/ShapeOps.h"
 #include "ir/ops/elementwise/ElementwiseOps.h"
 #include "ir/ops/elementwise/LogicOps.h"
 #include "ir/ops/elementwise/MathOps.h"
 #include "ir/ops/reduction/NormalizationOps.h"
+#include "ir/ops/structure/LiteralOps.h"
 #include "ir/rules/GradientBuilding.h"
 #include "ir/rules/TypeInference.h"
 
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 
@@ -80,6 +83,24 @@ FailureOr<Type> SmoothL1Op::inferType(Adaptor op, const Rejection &reject) {
   return inferPairLoss(reject, op.getOperands());
 }
 
+/// How far predictions are off, for losses that compare numbers.
+static SampleFacts buildErrors(OpBuilder &builder, Location loc, Value prediction, Value target) {
+  Expression x(builder, loc, prediction), y(builder, loc, target), distance = x - y;
+  SampleFacts facts;
+  facts.square = buildSampleMean(builder, loc, distance * distance, 1);
+  facts.absolute = buildSampleMean(builder, loc, distance.apply<AbsOp>(), 1);
+  return facts;
+}
+#define DG_ERROR_LOSS(Op)                                                                                              \
+  SampleFacts Op::buildFacts(OpBuilder &builder) {                                                                     \
+    return buildErrors(builder, getLoc(), getPrediction(), getTarget());                                               \
+  }
+DG_ERROR_LOSS(MseOp)
+DG_ERROR_LOSS(L1Op)
+DG_ERROR_LOSS(HuberOp)
+DG_ERROR_LOSS(SmoothL1Op)
+#undef DG_ERROR_LOSS
+
 SampleMeasure MseOp::buildPerSample(OpBuilder &builder) {
   Value difference = create<SubOp>(builder, getLoc(), getPrediction(), getTarget());
   Value square = create<MulOp>(builder, getLoc(), difference, difference);
@@ -133,6 +154,23 @@ void SmoothL1Op::compute(HostOperands operands, HostResults results) {
 SampleMeasure BceWithLogitsOp::buildPerSample(OpBuilder &builder) {
   Expression x(builder, getLoc(), getPrediction()), y(builder, getLoc(), getTarget());
   return {buildSampleMean(builder, getLoc(), x.apply<SoftplusOp>() - x * y, 1), {}};
+}
+
+/// Of one yes or no for each sample; several are as many questions, of which no single number speaks.
+SampleFacts BceWithLogitsOp::buildFacts(OpBuilder &builder) {
+  auto type = tensorOf(getPrediction());
+  if (type.getNumElements() != type.getDimSize(0))
+    return {};
+  auto isAbove = [&](Value value, double number) -> Value {
+    Expression x(builder, getLoc(), value);
+    Value isTrue = create<CompareOp>(builder, getLoc(), value, x.number(number).value(), builder.getStringAttr("gt"));
+    return create<CastOp>(builder, getLoc(), isTrue, TypeAttr::get(type.getElementType()));
+  };
+  SampleFacts facts;
+  facts.target = isAbove(getTarget(), 0.5);
+  facts.predicted = isAbove(getPrediction(), 0);
+  facts.score = getPrediction();
+  return facts;
 }
 
 void BceWithLogitsOp::compute(HostOperands operands, HostResults results) {
@@ -235,6 +273,63 @@ static SampleMeasure buildAccuracy(OpBuilder &builder, Location loc, Value score
   return {buildSampleSum(builder, loc, correct), buildSampleSum(builder, loc, counted)};
 }
 
+/// Classes in the order of their scores, the first of equal ones before the others, and NaN before all: c - (scores
+/// below the target's) - (equal scores of classes from the target's on).
+static Value buildRank(OpBuilder &builder, Location loc, Value scores, Value target) {
+  auto type = tensorOf(scores);
+  const int64_t classes = type.getShape().back(), last[] = {type.getRank() - 1};
+  llvm::SmallVector<int64_t> columnShape(tensorOf(target).getShape()), numbers(static_cast<size_t>(classes));
+  columnShape.push_back(1);
+  std::iota(numbers.begin(), numbers.end(), int64_t(0));
+  auto wide = builder.getI64Type();
+  auto numbersType = RankedTensorType::get({classes}, wide);
+  Value own = buildReshape(builder, loc, create<PickOp>(builder, loc, scores, target), columnShape);
+  Value wanted = create<CastOp>(builder, loc, target, TypeAttr::get(wide));
+  wanted = buildReshape(builder, loc, wanted, columnShape);
+  Value each = builder.create<LiteralOp>(loc, numbersType,
+                                         DenseElementsAttr::get(numbersType, ArrayRef<int64_t>(numbers)), PlaceAttr());
+  auto compared = [&](Value a, Value b, const char *predicate) -> Value {
+    return create<CompareOp>(builder, loc, a, b, builder.getStringAttr(predicate));
+  };
+  Value isAfter = create<LogicalAndOp>(builder, loc, compared(scores, own, "eq"), compared(each, wanted, "ge"));
+  isAfter = create<LogicalOrOp>(builder, loc, isAfter, compared(scores, own, "lt"));
+  Value count = create<CastOp>(builder, loc, isAfter, TypeAttr::get(builder.getF32Type()));
+  Expression after(builder, loc, create<ReduceSumOp>(builder, loc, count, last, /*keep=*/false));
+  return double(classes) - after;
+}
+
+static SampleFacts buildClassFacts(OpBuilder &builder, Location loc, Value scores, Value target,
+                                   std::optional<int64_t> ignoreIndex) {
+  auto type = tensorOf(scores);
+  const int64_t classes = type.getShape().back();
+  auto asFloat = [&](Value value) -> Value {
+    return create<CastOp>(builder, loc, value, TypeAttr::get(builder.getF32Type()));
+  };
+  auto [inside, counted] = buildPositions(builder, loc, target, builder.getF32Type(), ignoreIndex);
+  SampleFacts facts;
+  facts.target = asFloat(inside);
+  if (counted) {
+    Expression own(builder, loc, facts.target), counts(builder, loc, counted);
+    facts.target = (own + 1.0) * counts - 1.0;
+  }
+  facts.predicted = asFloat(create<ArgMaxOp>(builder, loc, scores, /*axis=*/-1, /*keep=*/false, /*last=*/false));
+  constexpr int64_t mostForAll = 5; // up to so many, all are among the first 5
+  if (classes > mostForAll)
+    facts.rank = buildRank(builder, loc, scores, inside);
+  if (classes == 2) {
+    // Class 1 minus class 0.
+    auto pair = RankedTensorType::get({2}, type.getElementType());
+    const Attribute numbers[] = {builder.getFloatAttr(type.getElementType(), -1),
+                                 builder.getFloatAttr(type.getElementType(), 1)};
+    Value signs =
+        builder.create<LiteralOp>(loc, pair, DenseElementsAttr::get(pair, ArrayRef<Attribute>(numbers)), PlaceAttr());
+    const int64_t last[] = {type.getRank() - 1};
+    Value signedScores = create<MulOp>(builder, loc, scores, signs);
+    facts.score = create<ReduceSumOp>(builder, loc, signedScores, last, /*keep=*/false);
+  }
+  return facts;
+}
+
 /// The same formula, from `logProbability(row, class)`.
 template <typename LogProbability>
 static LogicalResult evaluateClassLoss(Operation *op, ArrayRef<HostTensor> operands, HostTensor &result,
@@ -267,6 +362,10 @@ SampleMeasure NllOp::buildPerSample(OpBuilder &builder) {
   return buildClassLoss(builder, getLoc(), getPrediction(), getTarget(), getWeight(), getIgnoreIndex(), 0);
 }
 
+SampleFacts NllOp::buildFacts(OpBuilder &builder) {
+  return buildClassFacts(builder, getLoc(), getPrediction(), getTarget(), getIgnoreIndex());
+}
+
 SampleMeasure NllOp::buildPerSampleAccuracy(OpBuilder &builder) {
   return buildAccuracy(builder, getLoc(), getPrediction(), getTarget(), getIgnoreIndex());
 }
@@ -294,6 +393,10 @@ SampleMeasure CrossEntropyOp::buildPerSample(OpBuilder &builder) {
   Value logProbabilities = create<LogSoftmaxOp>(builder, getLoc(), getPrediction());
   return buildClassLoss(builder, getLoc(), logProbabilities, getTarget(), getWeight(), getIgnoreIndex(),
                         getLabelSmoothing().convertToDouble());
+}
+
+SampleFacts CrossEntropyOp::buildFacts(OpBuilder &builder) {
+  return buildClassFacts(builder, getLoc(), getPrediction(), getTarget(), getIgnoreIndex());
 }
 
 SampleMeasure CrossEntropyOp::buildPerSampleAccuracy(OpBuilder &builder) {

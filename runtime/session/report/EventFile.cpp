@@ -160,6 +160,8 @@ public:
       writer.scalar("eval/loss", info.step, info.loss);
     if (info.hasAccuracy)
       writer.scalar("eval/accuracy", info.step, info.accuracy);
+    for (const auto &[name, value] : info.metrics.numbers)
+      writer.scalar("eval/" + name, info.step, value);
     writer.flush();
   }
   void end(const EndInfo &) override { writer.flush(); }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/plan/Plan.h"
+#include "runtime/session/Metrics.h"
 #include "runtime/session/report/LogPace.h"
 #include "runtime/support/Status.h"
 
@@ -51,7 +52,8 @@ struct EvaluationInfo {
   int64_t epoch = 0, step = 0, samples = 0;
   double loss = 0, accuracy = 0, seconds = 0;
   bool hasLoss = false, hasAccuracy = false;
-  /// loss, accuracy or perplexity; nothing if it was not computed.
+  Metrics metrics; ///< beyond these
+  /// loss, accuracy, perplexity or one of the metrics; nothing if it was not computed.
   std::optional<double> find(const std::string &metric) const;
 };
 

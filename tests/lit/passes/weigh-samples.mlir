@@ -1,5 +1,6 @@
 // A loss becomes the sum over samples of the new input sample_weight times the loss of the sample, which is the mean
 // over the sample's positions; only @eval also returns the accuracy, and only where the loss is one of classes.
+// RUN: dg-opt %s --dg-weigh-samples="metrics=true" -split-input-file | FileCheck %s --check-prefix=METRICS
 // RUN: dg-opt %s --dg-weigh-samples -split-input-file | FileCheck %s --implicit-check-not=dg.nll --implicit-check-not=dg.mse
 
 // CHECK-LABEL: dg.graph @loss(
@@ -26,6 +27,10 @@ dg.graph @eval(%x: tensor<4x6xf32>, %y: tensor<4xi32>) typed {
   %0 = dg.nll %x, %y : (tensor<4x6xf32>, tensor<4xi32>) -> tensor<f32>
   dg.return %0 : (tensor<f32>) -> ()
 }
+
+// METRICS-LABEL: dg.graph @eval(
+// METRICS: %[[CLASS:.+]] = dg.arg_max
+// METRICS: dg.return {{.*}} {names = ["loss", "accuracy", "metric.target", "metric.predicted", "metric.rank"]}
 
 // A graph that is no loss is left alone.
 // CHECK-LABEL: dg.graph @forward(%{{.*}}: tensor<4xf32>) typed attributes {input_names = ["x"]}

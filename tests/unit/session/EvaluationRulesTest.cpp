@@ -150,7 +150,7 @@ TEST(EvaluationRules, aBestThatIsNotDueIsSavedAtOnce) {
 
 TEST(EvaluationRules, malformedRulesAreUsageErrors) {
   for (const char *text :
-       {"", "loss", "eval.loss", "eval.loss:", "eval.f1:patience=5", "eval.loss:patience=0", "eval.loss:patience=1.5",
+       {"", "loss", "eval.loss", "eval.loss:", "eval.top0:patience=5", "eval.top:patience=5", "eval.f2:patience=5", "eval.loss:patience=0", "eval.loss:patience=1.5",
         "eval.loss:patience=x", "eval.loss:patience=5,", "eval.loss:patience=5,patience=6",
         "eval.loss:patience=5,min_delta=-1", "eval.loss:patience=5,min_delta=nan", "eval.loss:min_delta=1"}) {
     auto rule = StopRule::parse(text);
