@@ -321,6 +321,13 @@ Result<std::vector<PackageFile>> pack(const Request &request, std::string modelB
   return files;
 }
 
+/// Says what the predicted times rest on where the user named no cluster.
+void noteGuess(const Request &request, const PlannedStep &planned, Messages &messages) {
+  const std::string guess = describeGuess(request, planned.search.best.configuration.numRanks());
+  if (!guess.empty())
+    messages.add(Message::Kind::note, guess);
+}
+
 Result<Output> run(const Request &request, Messages &messages) {
   Output output;
   PhaseWatch watch(output.phases);
@@ -330,6 +337,8 @@ Result<Output> run(const Request &request, Messages &messages) {
   Result<BatchPlan> batch = planBatch(request, *mesh);
   if (!batch)
     return batch.status();
+  if (request.planSeconds > 0 && !wantsPlanning(request))
+    return Status::error(ErrorKind::usage, "--plan-seconds: no plan is searched; give --ranks, --cluster or --explain");
   Result<std::vector<codegen::Target>> targets = readTargets(request);
   if (!targets)
     return targets.status();
@@ -362,6 +371,7 @@ Result<Output> run(const Request &request, Messages &messages) {
     Result<PlannedStep> planned = planStep(module, request, step->optimizer, step->isTraining);
     if (!planned)
       return planned.status();
+    noteGuess(request, *planned, messages);
     output.text = simulationOf(*planned, request.simulate) + explanationOf(*planned, request.explain);
     watch.note("planning");
     return output;
@@ -369,6 +379,8 @@ Result<Output> run(const Request &request, Messages &messages) {
   Result<JobPlan> job = planJob(module, withFixedBatch(module, *step, request), *step, messages);
   if (!job)
     return job.status();
+  if (job->planned)
+    noteGuess(request, *job->planned, messages);
   watch.note("passes, plan and kernels as loops");
   if (request.emit == Emit::nothing) {
     output.text = explanationOf(*job->planned, request.explain);

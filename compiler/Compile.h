@@ -71,7 +71,7 @@ struct Request {
 
   std::string mesh;
   int64_t ranks = 0;                  ///< a plan is searched for so many; 0: the mesh's, or the cluster's devices
-  std::string cluster;                ///< preset or file; empty: this host
+  std::string cluster;                ///< preset or file; empty: a host like the preset cpu
   int64_t microbatches = 0;           ///< 0: 1 without a pipeline, else 2 for each stage where the batch allows
   std::string schedule;               ///< empty: 1f1b, or searched
   std::optional<uint32_t> zero;       ///< 0 to 3; none: 0, or searched

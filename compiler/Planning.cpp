@@ -12,6 +12,8 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <thread>
+
 namespace dg::compiler {
 
 using partitioner::Recompute;
@@ -57,6 +59,20 @@ Result<partitioner::Cluster> chooseCluster(const Request &request, int64_t numRa
   if (!cluster)
     return cluster;
   return cluster->forRanks(numRanks > 0 ? uint64_t(numRanks) : cluster->numDevices());
+}
+
+std::string describeGuess(const Request &request, int64_t numRanks) {
+  if (!wantsPlanning(request) || !request.cluster.empty())
+    return "";
+  const partitioner::Device device = partitioner::hostCluster(1).device;
+  const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+  std::string shared = numRanks > cores ? fmt::format("; {} ranks share the {} core{} of this host, which is not "
+                                                      "predicted either",
+                                                      numRanks, cores, cores == 1 ? "" : "s")
+                                        : "";
+  return fmt::format("this host was not measured: times are predicted for {:.3g} Gflop/s and {:.3g} GB/s a rank{}; "
+                     "'dgrun --probe > host.json', then --cluster host.json",
+                     device.flopsPerSecond.at(plan::DType::f32) / 1e9, device.memoryBytesPerSecond / 1e9, shared);
 }
 
 namespace {

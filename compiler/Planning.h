@@ -40,6 +40,10 @@ Result<PlannedStep> planStep(mlir::ModuleOp module, const Request &request, cons
 void describeStep(const Request &request, const std::string &optimizer, bool isTraining,
                   const partitioner::Cluster &cluster, passes::PipelineOptions &pipeline);
 
+/// What a plan that is searched without --cluster should be known to rest on: figures of a preset, and this host's
+/// cores where its ranks are more. "" if it names a cluster or is not searched.
+std::string describeGuess(const Request &request, int64_t numRanks);
+
 /// The cluster that --cluster names, or this host with --ranks (or the mesh's) ranks.
 Result<partitioner::Cluster> chooseCluster(const Request &request, int64_t numRanks);
 

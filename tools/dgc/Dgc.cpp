@@ -129,14 +129,15 @@ int main(int argc, char **argv) {
           "that matches decides, one that matches nothing is an error (default: none)")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  what->add_option(
-          "--loss-scale", request.lossScale,
-          "of f16: what the loss is multiplied by at first, 0 for never; a step that overflows is skipped on all\n"
-          "ranks and halves it (default: 65536)")
-      ->check(dg::tools::finiteNumber(true));
-  what->add_option("--loss-scale-interval", request.lossScaleInterval,
-                   "steps without an overflow after which the scale is doubled (default: 2000)")
-      ->check(wholeNumber(1, dg::compiler::maxBatch));
+  auto *scale =
+      what->add_option(
+              "--loss-scale", request.lossScale,
+              "of f16: what the loss is multiplied by at first, 0 for never; a step that overflows is skipped on all\n"
+              "ranks and halves it (default: 65536)")
+          ->check(dg::tools::finiteNumber(true));
+  auto *scaleInterval = what->add_option("--loss-scale-interval", request.lossScaleInterval,
+                                         "steps without an overflow after which the scale is doubled (default: 2000)")
+                            ->check(wholeNumber(1, dg::compiler::maxBatch));
   what->add_option("--accumulate", request.accumulate, "batches to a step, averaged (default: 1)")
       ->check(wholeNumber(1, dg::compiler::maxBatch));
 
@@ -144,9 +145,11 @@ int main(int argc, char **argv) {
   split->add_option("--mesh", request.mesh, "ranks on each axis, as data=2,tensor=1,pipe=2 (default: one rank)");
   split->add_option("--ranks", request.ranks, "search the fastest plan for so many ranks (default: those of --mesh)")
       ->check(wholeNumber(1, 1 << 24));
-  split->add_option("--cluster", request.cluster,
-                    "the machines that the plan is for: a JSON file, cpu:nodes=4, a100x8:nodes=64 or h100x8:nodes=8\n"
-                    "(default: this host); without --mesh and --ranks the plan is searched for all its devices");
+  split->add_option(
+      "--cluster", request.cluster,
+      "the machines that the plan is for: a JSON file, cpu:nodes=4, a100x8:nodes=64 or h100x8:nodes=8\n"
+      "(default: one host with the figures of cpu; 'dgrun --probe' measures this one); without --mesh and\n"
+      "--ranks the plan is searched for all its devices");
   split
       ->add_option(
           "--pin", request.pins,
@@ -251,6 +254,11 @@ int main(int argc, char **argv) {
       request.precision = type;
   if (!request.precision && precision != "auto")
     return endWithUsage("--precision {}: expected auto, f32, bf16 or f16", precision);
+  auto isHalf = [](const std::string &text) { return text.ends_with("=f16"); };
+  if (scale->count() + scaleInterval->count() > 0 && precision != "f16" &&
+      std::none_of(request.precisionOverrides.begin(), request.precisionOverrides.end(), isHalf))
+    return endWithUsage("{}: only a loss of f16 is scaled; leave it out, or give --precision f16",
+                        scale->count() > 0 ? "--loss-scale" : "--loss-scale-interval");
   for (const std::string &bind : binds) {
     size_t equals = bind.rfind('=');
     std::string name = bind.substr(0, equals), digits = equals == std::string::npos ? "" : bind.substr(equals + 1);
@@ -261,6 +269,8 @@ int main(int argc, char **argv) {
         size < (name == "batch" ? 1 : 0))
       return endWithUsage("--bind {}: expected NAME=SIZE with a size from 1 to {}, as batch=64", bind,
                           dg::compiler::maxBatch);
+    if (name == "batch" && request.batch > 0 && request.batch != size)
+      return endWithUsage("--bind {} and --batch {}: they are the same; give one of them", bind, request.batch);
     if (name == "batch")
       request.batch = size;
     else

@@ -106,10 +106,35 @@ static Status openCheckpoint(const Flags &flags, const plan::Plan &plan, bool is
   return assignment.resume->check(plan, isInference ? checkpoint::Purpose::inference : checkpoint::Purpose::training);
 }
 
+/// The first flag that is given and only a training takes, or "".
+static std::string findTrainingFlag(const Flags &flags) {
+  for (auto [flag, isGiven] : {std::pair("--lr", flags.learningRate.has_value()),
+                               {"--lr-schedule", flags.schedule.has_value()},
+                               {"--stop-when", flags.stopWhen.has_value()},
+                               {"--eval-every", flags.evalEvery.has_value()},
+                               {"--validation", flags.validation.has_value()},
+                               {"--checkpoint-every", flags.checkpointEvery.has_value()},
+                               {"--keep", flags.keep.has_value()},
+                               {"--keep-best", flags.keepBest.has_value()},
+                               {"--shuffle-buffer", flags.shuffleBuffer.has_value()},
+                               {"--no-shuffle", flags.noShuffle},
+                               {"--drop-last", flags.dropLast},
+                               {"--check-replicas", flags.checkReplicas > 0},
+                               {"--allow-nan", flags.allowNan}})
+    if (isGiven)
+      return flag;
+  return "";
+}
+
 static Status prepareInference(const Flags &flags, const plan::Plan &plan, Assignment &assignment) {
   if (!flags.data.empty() || !flags.evalData.empty() || flags.epochs || flags.steps)
     return Status::error(ErrorKind::usage,
                          "--input and --output infer; --data, --eval-data, --epochs and --steps train");
+  if (std::string flag = findTrainingFlag(flags); !flag.empty() || flags.evalBatch)
+    return Status::error(ErrorKind::usage, "{}: this run infers; leave it out", flag.empty() ? "--eval-batch" : flag);
+  if (!flags.checkpoint.empty() && !flags.resume)
+    return Status::error(ErrorKind::usage, "--checkpoint {}: an inference saves nothing; --resume {} takes its weights",
+                         flags.checkpoint, flags.checkpoint);
   session::InferenceOptions options;
   options.threads = assignment.threads;
   options.seed = assignment.seed;
@@ -117,7 +142,10 @@ static Status prepareInference(const Flags &flags, const plan::Plan &plan, Assig
     auto pair = data::splitAssignment("--output", text);
     if (!pair)
       return pair.status();
-    options.outputs[pair->first] = pair->second.starts_with("@") ? pair->second.substr(1) : pair->second;
+    const std::string path = pair->second.starts_with("@") ? pair->second.substr(1) : pair->second;
+    if (!options.outputs.emplace(pair->first, path).second)
+      return Status::error(ErrorKind::usage, "--output {}: '{}' was given before; give each output one file", text,
+                           pair->first);
   }
   DG_RETURN_IF_ERROR(checkInference(plan, options));
   auto specs = readSpecs("--input", flags.input, flags.normalize, assignment.seed);
@@ -138,6 +166,8 @@ static Status prepareEvaluation(const Flags &flags, const plan::Plan &plan, Assi
     return Status::error(ErrorKind::usage,
                          "--evaluate takes --eval-data and --resume; --data, --validation, --epochs, --steps and "
                          "--checkpoint train, --input and --output infer");
+  if (std::string flag = findTrainingFlag(flags); !flag.empty())
+    return Status::error(ErrorKind::usage, "{}: --evaluate trains nothing; leave one of them out", flag);
   session::EvaluationOptions options;
   options.batch = flags.evalBatch.value_or(0);
   options.seed = assignment.seed;
@@ -158,6 +188,8 @@ static Status readEvaluationRules(const Flags &flags, const plan::Plan &plan, se
   };
   if (options.schedule.watchesEvaluations() && !hasEvaluations)
     return needsEvaluations(fmt::format("--lr-schedule {}", options.schedule.describe()));
+  if (flags.evalBatch && !hasEvaluations)
+    return needsEvaluations("--eval-batch");
   if (flags.evalEvery) {
     if (!hasEvaluations)
       return needsEvaluations("--eval-every");
@@ -388,9 +420,17 @@ std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignmen
   if (!assignment.training) {
     if (std::string random = findRandom(assignment); !random.empty())
       notes.push_back(random);
+    if (assignment.inference && assignment.inference->outputs.empty())
+      notes.push_back("no result is kept; --output OUTPUT=@FILE.npy writes one");
     return notes;
   }
   const int64_t doneSteps = assignment.resume ? assignment.resume->state().step : 0;
+  const session::TrainingOptions &training = *assignment.training;
+  if (assignment.resume && ((training.steps > 0 && doneSteps >= training.steps) ||
+                            (training.epochs > 0 && assignment.resume->state().epoch >= training.epochs)))
+    notes.push_back(fmt::format("nothing is left to train: the checkpoint is at step {} (epoch {}); --steps and "
+                                "--epochs count from the beginning of the training",
+                                doneSteps, assignment.resume->state().epoch));
   if (std::string need = session::describeDiskNeed(assignment.job->plan(), *assignment.training,
                                                    assignment.dataset->numSamples(), doneSteps);
       !need.empty())

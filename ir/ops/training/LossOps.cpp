@@ -169,7 +169,8 @@ SampleFacts BceWithLogitsOp::buildFacts(OpBuilder &builder) {
   SampleFacts facts;
   facts.target = isAbove(getTarget(), 0.5);
   facts.predicted = isAbove(getPrediction(), 0);
-  facts.score = getPrediction();
+  // An op of the loss, so that it lies on the same stage as the others; the order of scores is the same.
+  facts.score = Expression(builder, getLoc(), getPrediction()) * 2.0;
   return facts;
 }
 

@@ -235,6 +235,9 @@ def flag_rows():
     add("checkpoints to a folder that cannot be made", ["--checkpoint", "/proc/new"], USAGE, ["/proc/new", "cannot be made"])
     add("checkpoints to a file", ["--checkpoint", "x.npy"], USAGE, ["x.npy"])
     add("trace to a missing folder", ["--trace", "nowhere/trace.json"], USAGE, ["nowhere/trace.json", "folder"])
+    add("a batch of no evaluations", ["--eval-batch", "2"], USAGE, ["--eval-batch", "--eval-data"])
+    add("a rate of an evaluation", ["--evaluate", "--eval-data", "x=x.npy", "--eval-data", "y=y.npy", "--lr", "1"], USAGE, ["--lr", "--evaluate"], data=[])
+    add("a stop of an inference", ["--input", "x=@x.npy", "--stop-when", "eval.loss:patience=1"], USAGE, ["--stop-when", "infers"], data=[])
     add("inference by a training job", ["--input", "x=@x.npy", "--output", "y=@out.npy"], USAGE, ["--infer"], data=[])
     return rows
 

@@ -367,6 +367,27 @@ TEST_F(Dgrun, infersWithTrainedWeights) {
   EXPECT_NE(readFile(results), readFile(untrained));
 }
 
+TEST_F(Dgrun, aFlagThatARunCannotMeanIsRefusedOrNoted) {
+  const std::string job = pack(1, 1), out = folder.path("p.npy");
+  const std::vector<std::string> infer = {job, "--input", "x=randn:10x3"};
+  auto with = [](std::vector<std::string> some, std::initializer_list<std::string> more) {
+    some.insert(some.end(), more);
+    return some;
+  };
+  expectFailure(run(with(infer, {"--lr", "1"})), 2, {"--lr", "infers"});
+  expectFailure(run(with(infer, {"--eval-batch", "1"})), 2, {"--eval-batch", "infers"});
+  expectFailure(run(with(infer, {"--checkpoint", folder.path("none")})), 2, {"--checkpoint", "--resume"});
+  expectFailure(run(with(infer, {"--output", "p=@" + out, "--output", "p=@" + out + "2"})), 2, {"given before"});
+  CommandResult kept = run(infer);
+  EXPECT_EQ(kept.code, 0) << kept.error;
+  EXPECT_NE(kept.error.find("no result is kept"), std::string::npos) << kept.error;
+  const std::string directory = folder.path("ckpt");
+  ASSERT_EQ(train(job, {"--steps", "3", "--checkpoint", directory}).code, 0);
+  CommandResult again = train(job, {"--steps", "2", "--checkpoint", directory, "--resume"});
+  EXPECT_EQ(again.code, 0) << again.error;
+  EXPECT_NE(again.error.find("nothing is left to train: the checkpoint is at step 3"), std::string::npos);
+}
+
 TEST_F(Dgrun, tracesEveryRank) {
   std::string path = folder.path("trace.json");
   std::string job = pack(2, 1, 2);
