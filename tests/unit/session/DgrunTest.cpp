@@ -331,7 +331,8 @@ TEST_F(Dgrun, rulesOfEvaluationsNeedSome) {
   expectFailure(train(job, {"--lr-schedule", "plateau"}), 2, {"plateau", "no evaluations"});
   expectFailure(train(job, {"--keep", "3"}), 2, {"--keep", "--checkpoint DIR"});
   expectFailure(train(job, {"--validation", "0.1", "--eval-every", "4"}), 2, {"--eval-every '4'", "500steps"});
-  expectFailure(train(job, {"--validation", "0.1", "--stop-when", "eval.f1:patience=5"}), 2, {"eval.f1", "eval.loss"});
+  expectFailure(train(job, {"--validation", "0.1", "--stop-when", "eval.f2:patience=5"}), 2, {"eval.f2", "eval.loss"});
+  expectFailure(train(job, {"--validation", "0.1", "--stop-when", "eval.f1:patience=5"}), 2, {"eval.f1", "--metrics"});
   expectFailure(train(job, {"--evaluate"}), 2, {"--evaluate takes"});
   expectFailure(run({job, "--evaluate"}), 2, {"'x'", "--eval-data"});
 }
