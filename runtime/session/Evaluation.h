@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/data/Feeder.h"
-#include "runtime/session/Metrics.h"
+#include "runtime/session/report/Metrics.h"
 #include "runtime/session/RankRun.h"
 #include "runtime/session/report/LossChannel.h"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/plan/Plan.h"
-#include "runtime/session/Metrics.h"
+#include "runtime/session/report/Metrics.h"
 #include "runtime/session/report/LogPace.h"
 #include "runtime/support/Status.h"
 

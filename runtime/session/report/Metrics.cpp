@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/session/Metrics.h"
+#include "runtime/session/report/Metrics.h"
 
 #include "runtime/plan/MetricPorts.h"
 #include "runtime/plan/SampleRows.h"
