@@ -3,9 +3,9 @@
 #pragma once
 
 #include "runtime/data/Feeder.h"
-#include "runtime/session/report/Metrics.h"
 #include "runtime/session/RankRun.h"
 #include "runtime/session/report/LossChannel.h"
+#include "runtime/session/report/Metrics.h"
 
 #include <functional>
 #include <optional>

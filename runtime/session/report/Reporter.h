@@ -4,8 +4,8 @@
 #pragma once
 
 #include "runtime/plan/Plan.h"
-#include "runtime/session/report/Metrics.h"
 #include "runtime/session/report/LogPace.h"
+#include "runtime/session/report/Metrics.h"
 #include "runtime/support/Status.h"
 
 #include <cstdint>

@@ -150,9 +150,10 @@ TEST(EvaluationRules, aBestThatIsNotDueIsSavedAtOnce) {
 
 TEST(EvaluationRules, malformedRulesAreUsageErrors) {
   for (const char *text :
-       {"", "loss", "eval.loss", "eval.loss:", "eval.top0:patience=5", "eval.top:patience=5", "eval.f2:patience=5", "eval.loss:patience=0", "eval.loss:patience=1.5",
-        "eval.loss:patience=x", "eval.loss:patience=5,", "eval.loss:patience=5,patience=6",
-        "eval.loss:patience=5,min_delta=-1", "eval.loss:patience=5,min_delta=nan", "eval.loss:min_delta=1"}) {
+       {"", "loss", "eval.loss", "eval.loss:", "eval.top0:patience=5", "eval.top:patience=5", "eval.f2:patience=5",
+        "eval.loss:patience=0", "eval.loss:patience=1.5", "eval.loss:patience=x", "eval.loss:patience=5,",
+        "eval.loss:patience=5,patience=6", "eval.loss:patience=5,min_delta=-1", "eval.loss:patience=5,min_delta=nan",
+        "eval.loss:min_delta=1"}) {
     auto rule = StopRule::parse(text);
     ASSERT_FALSE(rule) << text;
     EXPECT_EQ(rule.status().kind(), ErrorKind::usage);

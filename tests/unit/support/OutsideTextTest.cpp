@@ -46,7 +46,9 @@ TEST(Json, sizeIsBounded) {
   EXPECT_TRUE(checkJsonBounds("[1,2,3]", "f", {.bytes = 7, .depth = 2}));
 }
 
-TEST(Json, whereItStopsIsNamed) { expectRefused(parseJson("[1,", "f").status(), {"f: not JSON, stopped at byte 3 of 3"}); }
+TEST(Json, whereItStopsIsNamed) {
+  expectRefused(parseJson("[1,", "f").status(), {"f: not JSON, stopped at byte 3 of 3"});
+}
 
 // The bound never refuses what is shallow, whatever quotes and backslashes it has: nlohmann is the oracle.
 TEST(Json, agreesWithTheParserOnShallowText) {
