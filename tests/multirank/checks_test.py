@@ -154,33 +154,44 @@ class DryRunTest(hosts.HostsTest):
         self.assertEqual({link["transport"] for link in links}, {"shared memory"})
 
     def test_two_hosts(self):
+        self.check_two_hosts("tls")
+        self.check_two_hosts("tcp", "--trust-fabric")
+
+    def check_two_hosts(self, network, *flags):
         with contextlib.ExitStack() as stack:
-            nodes = self.start_nodes(stack, self.job(*PLAN), "--dry-run")
+            nodes = self.start_nodes(stack, self.job(*PLAN), "--dry-run", *flags)
             ends = [node.finish() for node in nodes]
         self.assertEqual([end.code for end in ends], [0, 0], ends[0].err + ends[1].err)
         links = {(link["from"], link["to"]): link for link in ends[0].of("link")}
         self.assertEqual(len(links), 6)
         for (low, high), link in links.items():
             is_shared = (low < 2) == (high < 2)
-            self.assertEqual(link["transport"], "shared memory" if is_shared else "tcp")
+            self.assertEqual(link["transport"], "shared memory" if is_shared else network)
             if not is_shared:
                 self.assertEqual((link["from_address"], link["to_address"]), (self.hosts[0].address, self.hosts[1].address))
                 self.assertEqual((link["from_host"], link["to_host"]), ("host0", "host1"))
 
     def test_firewall(self):
+        self.check_firewall(r"rank \d: no connection with rank \d at \S+ within 2 s; .*is a firewall between them")
+        self.check_firewall(r"rank \d gets no answer from rank \d: .*look for a firewall", "--trust-fabric")
+
+    def check_firewall(self, message, *flags):
         # Only the rendezvous is let through.
+        flags = ("--dry-run", "--timeout", "2", *flags)
         with contextlib.ExitStack() as stack:
-            first = stack.enter_context(self.start_node(0, self.hosts[0].address, self.job(*PLAN), "--dry-run", "--timeout", "2"))
+            first = stack.enter_context(self.start_node(0, self.hosts[0].address, self.job(*PLAN), *flags))
             endpoint = first.wait_for_endpoint()
             port = endpoint.rsplit(":", 1)[1]
             for host in self.hosts:
                 host.run("nft", "add table inet wall; add chain inet wall input { type filter hook input priority 0; }; add rule inet "
                                 f"wall input tcp dport {port} accept; add rule inet wall input tcp sport {port} accept; add rule inet "
                                 "wall input iif net0 meta l4proto tcp drop")
-            second = stack.enter_context(self.start_node(1, endpoint, self.job(*PLAN), "--dry-run", "--timeout", "2"))
+            second = stack.enter_context(self.start_node(1, endpoint, self.job(*PLAN), *flags))
             ends = [first.finish(), second.finish()]
+            for host in self.hosts:
+                host.run("nft", "delete table inet wall")
         self.assertEqual([end.code for end in ends], [1, 1], ends[0].err)
-        self.assertRegex(ends[0].err, r"rank \d gets no answer from rank \d: .*look for a firewall")
+        self.assertRegex(ends[0].err, message)
 
 
 if __name__ == "__main__":

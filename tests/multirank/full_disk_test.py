@@ -70,7 +70,7 @@ class FullDiskTest(runs.JobTest):
                 command = [runs.tool("dgc"), os.path.join(runs.EXAMPLES, "lenet.mlir"), "--batch", "8", *flags]
                 run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=runs.DEADLINE_S)
                 self.assertEqual(run.returncode, 1, run.stderr)
-                self.assertRegex(run.stderr, "^dgc: error: standard output cannot be written: .*space")
+                self.assertRegex(run.stderr, "(?m)^dgc: error: standard output cannot be written: .*space")
 
     def test_file_size_limit(self):
         # 22 MB of parameters and Adam's moments; nothing else that a rank makes is so large.

@@ -19,11 +19,11 @@ def tool(name):
     return path
 
 
-def run(name, *arguments, code=0):
-    """Runs a command and returns what it printed; any other exit code is a failure."""
+def run(name, *arguments, code=0, notes=True):
+    """Runs a command and returns what it printed, with or without its notes; any other exit code is a failure."""
     done = subprocess.run([tool(name), *arguments], capture_output=True, text=True, timeout=DEADLINE_S)
     assert done.returncode == code, f"{name} {' '.join(arguments)}: exit {done.returncode}, expected {code}\n{done.stderr}"
-    return done.stdout + done.stderr
+    return done.stdout + (done.stderr if notes else "")
 
 
 def entry(job, name):

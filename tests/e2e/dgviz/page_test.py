@@ -105,7 +105,7 @@ class PageTest(ViewTest):
         flags = [jobs.GPT, "--batch", "8", "--ranks", "4"]
         job = os.path.join(self.folder, "searched.dgx")
         jobs.run("dgc", *flags, "-o", job)
-        why = json.loads(jobs.run("dgc", *flags, "--explain=json"))
+        why = json.loads(jobs.run("dgc", *flags, "--explain=json", notes=False))
         self.open(job, fragment="#alternatives")
         plan = jobs.plan_of(job)
         self.assertEqual(len(self.browser.all(".point.chosen")), 1)

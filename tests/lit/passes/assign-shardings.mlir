@@ -59,9 +59,9 @@ dg.graph @train(%x: tensor<8x6xf32>, %y: tensor<8x6xf32>) typed {
   %half = dg.scale %sum {factor = 0.5} : (tensor<6xf32>) -> tensor<6xf32>
   // DATA: dg.relu {{.*}}shardings = <[""], []>, <[""], []>
   %r = dg.relu %half : (tensor<6xf32>) -> tensor<6xf32>
-  // New values lie as their parameter does; results are whole.
+  // New values lie as their parameter does; rows of samples stay where the samples are, other results are whole.
   // DATA: dg.update {{.*}}shardings = <[""], []>
-  // DATA: dg.return {{.*}}shardings = <["", ""], []>, <[""], []>
+  // DATA: dg.return {{.*}}shardings = <["data", ""], []>, <[""], []>
   // TENSOR: dg.update {{.*}}param = "w1"{{.*}}shardings = <["tensor", ""], []>
   // TENSOR: dg.return {{.*}}shardings = <["", ""], []>, <[""], []>
   dg.update %b2 {param = "b2"} : (tensor<6xf32>) -> ()
