@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 namespace dg::data {
 
@@ -14,48 +13,49 @@ std::string Shuffle::describe() const {
   switch (kind) {
   case Kind::none:
     return "none";
-  case Kind::whole:
-    return "whole";
-  case Kind::buffer:
-    return fmt::format("buffer:{}", bufferSize);
+  case Kind::random:
+    return "random";
+  case Kind::window:
+    return fmt::format("window:{}", windowSize);
   }
   return "none";
 }
 
-/// Fisher-Yates from the end (Knuth, TAOCP 3.4.2, algorithm P).
-static void permute(std::vector<int64_t> &order, uint64_t seed, uint64_t stream) {
-  for (size_t i = order.size(); i > 1; --i)
-    std::swap(order[i - 1], order[integerAt(seed, stream, i, i)]);
+/// 64 bits for one permutation of an epoch: of the set (0), or of a window (its number + 1).
+static uint64_t keyOf(uint64_t epochKey, uint64_t permutation) {
+  auto words = philox(epochKey, streamOf("permutation"), permutation);
+  return uint64_t(words[1]) << 32 | words[0];
 }
 
-static std::vector<int64_t> throughBuffer(int64_t numSamples, int64_t bufferSize, uint64_t seed, uint64_t stream) {
-  std::vector<int64_t> buffer(size_t(std::min(bufferSize, numSamples)));
-  std::iota(buffer.begin(), buffer.end(), int64_t(0));
-  std::vector<int64_t> order;
-  order.reserve(size_t(numSamples));
-  int64_t next = int64_t(buffer.size());
-  while (!buffer.empty()) {
-    size_t pick = integerAt(seed, stream, order.size(), buffer.size());
-    order.push_back(buffer[pick]);
-    if (next < numSamples) {
-      buffer[pick] = next++;
-    } else {
-      buffer[pick] = buffer.back();
-      buffer.pop_back();
-    }
+static uint64_t epochKeyOf(uint64_t seed, int64_t epoch) {
+  auto words = philox(seed, streamOf("order of samples"), uint64_t(epoch));
+  return uint64_t(words[1]) << 32 | words[0];
+}
+
+SampleOrder::SampleOrder(int64_t numSamples, const Shuffle &shuffle, uint64_t seed, int64_t epoch)
+    : kind(shuffle.kind), windowSize(kind == Shuffle::Kind::window
+                                         ? std::clamp<int64_t>(shuffle.windowSize, 1, std::max<int64_t>(numSamples, 1))
+                                         : 1),
+      numFull(numSamples / windowSize), numLast(numSamples % windowSize), lastAt(0), key(epochKeyOf(seed, epoch)),
+      whole(numFull, keyOf(key, 0)) {
+  // Where the smaller window stands among the others is drawn too: so every order of all windows is as likely.
+  if (numLast > 0)
+    lastAt = int64_t(integerAt(key, streamOf("last window"), 0, uint64_t(numFull) + 1));
+}
+
+int64_t SampleOrder::operator[](int64_t position) const {
+  if (kind == Shuffle::Kind::none)
+    return position;
+  if (kind == Shuffle::Kind::random)
+    return whole[position];
+  int64_t window = numFull, begin = lastAt * windowSize, size = numLast;
+  if (position < begin || position >= begin + numLast) {
+    const int64_t among = position < begin ? position : position - numLast;
+    window = whole[among / windowSize];
+    begin = position - among % windowSize;
+    size = windowSize;
   }
-  return order;
-}
-
-std::vector<int64_t> sampleOrder(int64_t numSamples, const Shuffle &shuffle, uint64_t seed, int64_t epoch) {
-  uint64_t stream = streamOf(fmt::format("shuffle of epoch {}", epoch));
-  if (shuffle.kind == Shuffle::Kind::buffer)
-    return throughBuffer(numSamples, shuffle.bufferSize, seed, stream);
-  std::vector<int64_t> order(size_t(std::max<int64_t>(numSamples, 0)));
-  std::iota(order.begin(), order.end(), int64_t(0));
-  if (shuffle.kind == Shuffle::Kind::whole)
-    permute(order, seed, stream);
-  return order;
+  return window * windowSize + Permutation(size, keyOf(key, uint64_t(window) + 1))[position - begin];
 }
 
 } // namespace dg::data

@@ -3,23 +3,35 @@
 // so that every rank computes the same order for itself and a resumed run continues exactly.
 #pragma once
 
-#include <cstdint>
-#include <span>
+#include "runtime/data/Permutation.h"
+
 #include <string>
-#include <vector>
 
 namespace dg::data {
 
-/// How samples are mixed. A buffer of B samples gives each next sample from the B that are waiting, as streaming input
-/// pipelines do; without a buffer the whole set is permuted.
+/// How samples are mixed: the whole set is permuted, or it is cut into windows of consecutive samples, which are
+/// permuted, as the samples in each are. Windows keep reading local.
 struct Shuffle {
-  enum class Kind { none, whole, buffer } kind = Kind::whole;
-  int64_t bufferSize = 0; ///< buffer: > 0
-  /// "none", "whole" or "buffer:1024": what a checkpoint's manifest keeps.
+  enum class Kind { none, random, window } kind = Kind::random;
+  int64_t windowSize = 0; ///< window: > 0
+  /// "none", "random" or "window:1024": what a checkpoint's manifest keeps.
   std::string describe() const;
 };
 
-/// The sample visited at each position of epoch `epoch` (from 0). O(numSamples) time and memory.
-std::vector<int64_t> sampleOrder(int64_t numSamples, const Shuffle &shuffle, uint64_t seed, int64_t epoch);
+/// The order of one epoch (from 0). Of constant size; any thread may ask it.
+class SampleOrder {
+public:
+  SampleOrder(int64_t numSamples, const Shuffle &shuffle, uint64_t seed, int64_t epoch);
+  /// The sample that is visited at `position`, 0 <= position < numSamples.
+  int64_t operator[](int64_t position) const;
+
+private:
+  Shuffle::Kind kind;
+  int64_t windowSize, numFull; ///< window; and how many windows have all of their samples
+  int64_t numLast;             ///< samples of the last window, if it is smaller
+  int64_t lastAt;              ///< how many full windows are visited before it
+  uint64_t key;
+  Permutation whole; ///< random: of the samples; window: of the full windows
+};
 
 } // namespace dg::data

@@ -60,8 +60,8 @@ Result<Evaluation> Evaluation::create(const RankRun &run, const data::Dataset &d
   Evaluation evaluation(run, std::move(*feeder));
   evaluation.program = index;
   evaluation.batch = batch > 0 ? batch : program.batch;
-  evaluation.order.resize(size_t(dataset.numSamples()));
-  std::iota(evaluation.order.begin(), evaluation.order.end(), int64_t(0));
+  evaluation.numSamples = dataset.numSamples();
+  evaluation.samples.resize(size_t(evaluation.batch));
   evaluation.hasLoss = hasOutput(program, "loss");
   evaluation.hasAccuracy = hasOutput(program, "accuracy");
   if (MetricSums::areIn(program))
@@ -78,12 +78,12 @@ Result<std::optional<EvaluationInfo>> Evaluation::evaluate(LossChannel &channel,
     metrics->clear();
   dg_scalars scalars{};
   scalars.seed = seed;
-  int64_t samples = int64_t(order.size());
-  for (int64_t position = 0; position < samples; position += batch) {
+  for (int64_t position = 0; position < numSamples; position += batch) {
     if (!mayGoOn())
       return std::optional<EvaluationInfo>();
-    int64_t count = std::min(batch, samples - position);
-    DG_RETURN_IF_ERROR(feeder.fill(std::span(order).subspan(size_t(position), size_t(count))));
+    int64_t count = std::min(batch, numSamples - position);
+    std::iota(samples.begin(), samples.end(), position);
+    DG_RETURN_IF_ERROR(feeder.fill(std::span(samples).first(size_t(count))));
     ++scalars.step;
     if (Status status = run->executor.runStep(program, scalars); !status) {
       hasPeerFailed = true;
@@ -120,9 +120,9 @@ Result<std::optional<EvaluationInfo>> Evaluation::evaluate(LossChannel &channel,
         return Status::error(ErrorKind::runFailed, "the counts of an evaluation came damaged from another rank");
     info.metrics = metrics->finish();
   }
-  info.samples = samples;
-  info.loss = sums[0] / double(samples);
-  info.accuracy = sums[1] / double(samples);
+  info.samples = numSamples;
+  info.loss = sums[0] / double(numSamples);
+  info.accuracy = sums[1] / double(numSamples);
   info.hasLoss = hasLoss, info.hasAccuracy = hasAccuracy;
   info.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   run->setPhase(RankPhase::training);

@@ -31,7 +31,8 @@ private:
   data::Feeder feeder;
   size_t program = 0;
   int64_t batch = 0;
-  std::vector<int64_t> order;
+  int64_t numSamples = 0;
+  std::vector<int64_t> samples; ///< of a step
   bool hasLoss = false, hasAccuracy = false;
   std::optional<MetricSums> metrics; ///< where the program computes them
 };

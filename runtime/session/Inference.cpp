@@ -168,8 +168,7 @@ static Status inferAll(const RankRun &run, const InferenceOptions &options, cons
   // Without a batch all inputs together are one sample, also where there is no input.
   bool isWhole = program.batch == 0;
   int64_t samples = isWhole ? 1 : dataset.numSamples(), batch = isWhole ? 1 : program.batch;
-  std::vector<int64_t> order(static_cast<size_t>(samples));
-  std::iota(order.begin(), order.end(), int64_t(0));
+  std::vector<int64_t> ofStep(static_cast<size_t>(batch));
   dg_scalars scalars{};
   scalars.seed = options.seed;
   if (run.plan.findProgram(plan::ProgramKind::prepare))
@@ -179,7 +178,8 @@ static Status inferAll(const RankRun &run, const InferenceOptions &options, cons
     }
   for (int64_t position = 0; position < samples; position += batch) {
     int64_t count = std::min(batch, samples - position);
-    DG_RETURN_IF_ERROR(feeder.fill(std::span(order).subspan(size_t(position), size_t(count))));
+    std::iota(ofStep.begin(), ofStep.end(), position);
+    DG_RETURN_IF_ERROR(feeder.fill(std::span(ofStep).first(size_t(count))));
     ++scalars.step;
     auto begin = std::chrono::steady_clock::now();
     if (Status status = run.executor.runStep(index, scalars); !status) {

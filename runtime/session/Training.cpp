@@ -54,6 +54,12 @@ Status checkResume(const checkpoint::TrainingState &state, const TrainingOptions
                          "the checkpoint is at sample {} of {} in epoch {}, but the data set now has {} samples; "
                          "resume with the same data",
                          state.position, state.numSamples, state.epoch + 1, numSamples);
+  if (state.shuffle == "whole" || state.shuffle.starts_with("buffer:"))
+    return Status::error(ErrorKind::usage,
+                         "the checkpoint is in the middle of epoch {}, in the order '{}' of version 0.1, which this "
+                         "version does not draw; end the epoch with version 0.1, or resume from a checkpoint between "
+                         "two epochs",
+                         state.epoch + 1, state.shuffle);
   if (state.shuffle != options.shuffle.describe())
     return Status::error(ErrorKind::usage,
                          "the checkpoint is in the middle of epoch {}, shuffled as '{}', but '{}' is given now; resume "
@@ -69,16 +75,16 @@ public:
   Loop(const RankRun &run, const TrainingOptions &options, const data::Dataset &dataset, data::Feeder feeder)
       : run(run), options(options), dataset(dataset), feeder(std::move(feeder)),
         program(indexOfProgram(run.plan, plan::ProgramKind::train)), batch(run.plan.programs[program].batch),
-        channel(
-            run.plan, run.rank, run.transport, run.timeout,
-            [this](const StepInfo &info) {
-              state.lossSum += double(info.loss) * double(info.samples);
-              this->run.reporter.step(info);
-              // The step before left good parameters: what its checkpoint replaces may go.
-              if (pruneAfter == info.step - 1 && std::isfinite(info.loss))
-                prune();
-            },
-            run.progress) {}
+        samples(size_t(batch)), channel(
+                                    run.plan, run.rank, run.transport, run.timeout,
+                                    [this](const StepInfo &info) {
+                                      state.lossSum += double(info.loss) * double(info.samples);
+                                      this->run.reporter.step(info);
+                                      // The step before left good parameters: what its checkpoint replaces may go.
+                                      if (pruneAfter == info.step - 1 && std::isfinite(info.loss))
+                                        prune();
+                                    },
+                                    run.progress) {}
 
   Status begin(const checkpoint::Checkpoint *resume, const data::Dataset *evalDataset);
   Result<Outcome> train();
@@ -101,7 +107,7 @@ private:
   double learningRateAt(int64_t step) const {
     return options.learningRate * options.schedule.factorAt(pointAt(step)) * state.plateau.factor;
   }
-  Status runStep(std::span<const int64_t> order, int64_t count);
+  Status runStep(const data::SampleOrder &order, int64_t count);
   /// Whether all steps of the epoch were run, but it is not closed: the job was stopped in its evaluation.
   bool isEpochOpen() const { return state.position > 0 && nextCount() == 0; }
   /// Evaluates, then reports and closes the epoch. `stopped`: the job was asked to stop before that was done, and the
@@ -136,6 +142,7 @@ private:
   data::Feeder feeder;
   size_t program;
   int64_t batch;
+  std::vector<int64_t> samples; ///< of a step
   checkpoint::TrainingState state;
   LossChannel channel;
   std::optional<Evaluation> evaluation;
@@ -197,10 +204,12 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
   return Status::ok();
 }
 
-Status Loop::runStep(std::span<const int64_t> order, int64_t count) {
+Status Loop::runStep(const data::SampleOrder &order, int64_t count) {
   auto begin = Clock::now();
   const double learningRate = learningRateAt(state.step);
-  DG_RETURN_IF_ERROR(feeder.fill(order.subspan(size_t(state.position), size_t(count))));
+  for (int64_t i = 0; i < count; ++i)
+    samples[size_t(i)] = order[state.position + i];
+  DG_RETURN_IF_ERROR(feeder.fill(std::span(samples).first(size_t(count))));
   dg_scalars scalars{};
   scalars.lr = float(learningRate);
   scalars.step = state.step + 1;
@@ -393,7 +402,7 @@ Result<Outcome> Loop::train() {
   run.setPhase(RankPhase::training);
   while (!isFinished() || isEpochOpen()) {
     auto begin = Clock::now();
-    std::vector<int64_t> order = data::sampleOrder(dataset.numSamples(), options.shuffle, options.seed, state.epoch);
+    data::SampleOrder order(dataset.numSamples(), options.shuffle, options.seed, state.epoch);
     int64_t count = 0;
     while (!isFinished() && (count = nextCount()) > 0) {
       if (auto outcome = betweenSteps(); !outcome || *outcome == Outcome::stopped)

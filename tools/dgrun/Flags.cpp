@@ -81,7 +81,7 @@ static void addData(CLI::Option_group &app, Flags &flags) {
   app.add_flag("--evaluate", flags.evaluate,
                "evaluate on --eval-data with the parameters of --resume, and nothing else; default: off");
   auto *buffer = app.add_option("--shuffle-buffer", flags.shuffleBuffer,
-                                "shuffle through a buffer of that many samples; default: the whole set")
+                                "shuffle windows of that many samples, and the samples in each; default: the whole set")
                      ->check(wholeNumber());
   app.add_flag("--no-shuffle", flags.noShuffle, "take the samples in the order of the files; default: off")
       ->excludes(buffer);

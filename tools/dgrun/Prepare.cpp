@@ -232,8 +232,8 @@ static Result<session::TrainingOptions> readTrainingOptions(const Flags &flags, 
   options.allowNan = flags.allowNan;
   options.checkpointDirectory = flags.checkpoint;
   using Kind = data::Shuffle::Kind;
-  options.shuffle.kind = flags.noShuffle ? Kind::none : flags.shuffleBuffer ? Kind::buffer : Kind::whole;
-  options.shuffle.bufferSize = flags.shuffleBuffer.value_or(0);
+  options.shuffle.kind = flags.noShuffle ? Kind::none : flags.shuffleBuffer ? Kind::window : Kind::random;
+  options.shuffle.windowSize = flags.shuffleBuffer.value_or(0);
   const checkpoint::TrainingState *before = assignment.resume ? &assignment.resume->state() : nullptr;
   options.learningRate = flags.learningRate.value_or(before ? before->learningRate : plan.model.learningRate);
   auto schedule = session::LearningRateSchedule::parse(flags.schedule.value_or(before ? before->schedule : "constant"));

@@ -34,16 +34,17 @@ std::vector<double> expectedLosses(const data::Dataset &dataset, const TrainingO
     w[k] = double(2 * uniformAt(1, streamOf("w"), k) - 1);
   std::vector<double> losses;
   for (int64_t epoch = 0; epoch < options.epochs; ++epoch) {
-    auto order = data::sampleOrder(dataset.numSamples(), options.shuffle, options.seed, epoch);
-    for (size_t begin = 0; begin < order.size(); begin += size_t(batch)) {
-      size_t end = std::min(order.size(), begin + size_t(batch));
+    const data::SampleOrder order(dataset.numSamples(), options.shuffle, options.seed, epoch);
+    const size_t numSamples = size_t(dataset.numSamples());
+    for (size_t begin = 0; begin < numSamples; begin += size_t(batch)) {
+      size_t end = std::min(numSamples, begin + size_t(batch));
       if (options.dropLast && end - begin < size_t(batch))
         break;
       double loss = 0, gradient[3] = {0, 0, 0};
       for (size_t i = begin; i < end; ++i) {
         float x[3], y;
-        dataset.find("x")->copySample(order[i], reinterpret_cast<std::byte *>(x));
-        dataset.find("y")->copySample(order[i], reinterpret_cast<std::byte *>(&y));
+        dataset.find("x")->copySample(order[int64_t(i)], reinterpret_cast<std::byte *>(x));
+        dataset.find("y")->copySample(order[int64_t(i)], reinterpret_cast<std::byte *>(&y));
         double error = -double(y);
         for (int k = 0; k < 3; ++k)
           error += double(x[k]) * w[k];
@@ -326,14 +327,19 @@ TEST(Training, aJobWithoutABatchIsRefused) {
 TEST(Training, whatCannotBeContinuedIsRefused) {
   TrainingOptions options = optionsOf(3);
   checkpoint::TrainingState state;
-  state.seed = 9, state.numSamples = 53, state.shuffle = "whole";
+  state.seed = 9, state.numSamples = 53, state.shuffle = "random";
   EXPECT_TRUE(checkResume(state, options, 60)) << "between epochs the data may change";
   state.position = 10;
   EXPECT_TRUE(checkResume(state, options, 53));
   EXPECT_FALSE(checkResume(state, options, 60));
-  options.shuffle = {data::Shuffle::Kind::buffer, 4};
+  options.shuffle = {data::Shuffle::Kind::window, 4};
   EXPECT_FALSE(checkResume(state, options, 53));
   options = optionsOf(3);
+  for (const char *before : {"whole", "buffer:4"}) {
+    state.shuffle = before;
+    EXPECT_NE(checkResume(state, options, 53).message().find("version 0.1"), std::string::npos) << before;
+  }
+  state.shuffle = "random";
   options.seed = 10;
   EXPECT_FALSE(checkResume(state, options, 53));
 }
@@ -344,6 +350,7 @@ TEST(Training, parametersThatAreNotFiniteAtTheEndAreAFailure) {
     data::Dataset dataset = toyData(run.plan, 53);
     TrainingOptions options = optionsOf(0, 1);
     options.learningRate = 3e38;
+    options.shuffle.kind = data::Shuffle::Kind::none;
     run.train(options, dataset);
     ASSERT_EQ(run.failures.size(), size_t(pipe * data));
     EXPECT_NE(run.failures[0].message().find("step 1 made 'w' hold"), std::string::npos) << run.failures[0].message();
