@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes casts out of the way that need no kernel: those that undo each other, and those that a product does by itself
 // while it reads a factor or writes its sums.
+// Pattern of MatmulOp: a product that rounds by itself takes its casts in.
 #include "ir/dialect/ElementTypes.h"
 #include "ir/ops/elementwise/LogicOps.h"
 #include "ir/ops/product/ContractionOps.h"

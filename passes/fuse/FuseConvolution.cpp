@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lets a convolution with blocked channels compute what follows it (batch norm, residual, relu) on the sums that it
 // still holds in registers, and leave the zeros around its result that the next convolution wants as padding.
+// Pattern of BlockedConvOp, PadConstantOp: what a blocked convolution takes in.
 #include "ir/ops/arrangement/MovementOps.h"
 #include "ir/ops/product/BlockedOps.h"
 #include "ir/ops/structure/GraphOps.h"

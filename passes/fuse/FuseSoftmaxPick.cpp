@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cross-entropy without the matrix of log-probabilities: one op for a log-softmax and the element of each row that the
 // loss picks.
+// Pattern of PickOp, LogSoftmaxOp: they become pick_log_softmax.
 #include "ir/dialect/ElementTypes.h"
 #include "ir/ops/arrangement/IndexingOps.h"
 #include "ir/ops/elementwise/LogicOps.h"

@@ -2,6 +2,7 @@
 // Lets the channels of images lie in blocks of 16 through a whole chunk: [n, c, h, w] becomes [n, c / 16, h, w, 16]. A
 // block is a vector for every kernel, and a convolution needs no copy of its input. Layouts change only where a value
 // enters or leaves the part of the graph that knows blocks: convolutions, pools, elementwise ops, sums over places.
+// Pattern of Conv2dOp, MaxPoolOp, MaxPool2dOp, AvgPoolOp, ReduceSumOp, BlockedConvOp: they have kernels for blocks.
 #include "ir/ops/arrangement/MovementOps.h"
 #include "ir/ops/arrangement/ShapeOps.h"
 #include "ir/ops/product/BlockedOps.h"

@@ -20,8 +20,7 @@ namespace {
 using Json = nlohmann::json;                // read: looking up a key is O(log n)
 using OrderedJson = nlohmann::ordered_json; // written: keys in the order of their description
 
-//===-- One description for both directions
-//------------------------------------------------------------------------===//
+//===- One description for both directions ----------------------------------------------------------------------===//
 
 template <typename Archive> void describe(Archive &archive, Init &init) {
   archive.required("kind", init.kind);
@@ -182,8 +181,7 @@ template <typename Archive> void describe(Archive &archive, Plan &plan) {
   archive.required("search", plan.search);
 }
 
-//===-- Writing
-//----------------------------------------------------------------------------------------------------===//
+//===- Writing --------------------------------------------------------------------------------------------------===//
 
 class Writer {
 public:
@@ -230,8 +228,7 @@ private:
   OrderedJson &object;
 };
 
-//===-- Reading
-//----------------------------------------------------------------------------------------------------===//
+//===- Reading --------------------------------------------------------------------------------------------------===//
 
 /// Where in the document the reader stands; the text is only made for a message.
 struct Place {

@@ -18,8 +18,7 @@ std::string describe(const Plan &plan, const Program &program, uint32_t stage, s
                      index, nameOf(plan.chunks[action.chunk].phase), action.microbatch, action.chunk);
 }
 
-//===-- How often, in which order
-//----------------------------------------------------------------------------------===//
+//===- How often, in which order --------------------------------------------------------------------------------===//
 
 Status checkCounts(const Plan &plan, const Program &program, uint32_t stage) {
   std::set<std::pair<ChunkId, uint32_t>> seen;
@@ -47,8 +46,7 @@ Status checkCounts(const Plan &plan, const Program &program, uint32_t stage) {
   return Status::ok();
 }
 
-//===-- What a slot holds
-//------------------------------------------------------------------------------------------===//
+//===- What a slot holds ----------------------------------------------------------------------------------------===//
 
 /// What a chunk needs from before, and what it leaves.
 struct ChunkFlow {
@@ -185,8 +183,7 @@ Status checkInputs(const Plan &plan, const Program &program) {
   return Status::ok();
 }
 
-//===-- Deadlock
-//---------------------------------------------------------------------------------------------------===//
+//===- Deadlock -------------------------------------------------------------------------------------------------===//
 
 /// Something in a chunk that may wait for another stage, or for which another stage may wait.
 struct Event {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proves that the pages of docs/guide are true: their console lines are typed as they are and print what the pages show.
+"""Proves that README.md and the pages of docs/guide are true: their console lines are typed as they are and print what the pages show.
 
 usage: guide_test.py DOCS EXAMPLES BIN [PAGE…]
 A block marked `console` holds lines that begin with "$ " and what they print; "…" stands for any lines. Numbers are compared by
@@ -114,7 +114,7 @@ def check_page(path, examples, binaries):
 def main(docs, examples, binaries, *pages):
     assert matches(["a 1", "…", "b 2.5 s"], ["a 7", "x", "y", "b 3 s"]) and not matches(["a 1", "b"], ["a 1", "c"])
     problems, number = [], 0
-    for path in sorted(glob.glob(os.path.join(docs, "guide", "*.md"))):
+    for path in [os.path.join(docs, "../README.md"), *sorted(glob.glob(os.path.join(docs, "guide", "*.md")))]:
         if not pages or os.path.basename(path) in pages:
             number += 1
             problems += check_page(path, os.path.abspath(examples), os.path.abspath(binaries))

@@ -138,8 +138,11 @@ class PassesTest(unittest.TestCase):
         self.assertOne('bool is = op->getName().getStringRef() == "dg.relu";\n', '"dg.relu"')
 
     def testSubjectOfItsFileOnly(self):
-        self.assertEqual([], self.violations("passes/fuse/FuseSoftmaxPick.cpp", "void fuse(PickOp pick);\n"))
-        self.assertOne("void fuse(PickOp pick);\n", "passes/fuse/FuseOther.cpp:1", path="passes/fuse/FuseOther.cpp")
+        subject = "// Pattern of LogSoftmaxOp, PickOp: they become one.\n"
+        self.assertEqual([], self.violations("passes/fuse/FuseSoftmaxPick.cpp", subject + "void fuse(PickOp pick);\n"))
+        self.assertOne("void fuse(PickOp pick);\n", "A.cpp:1", '"// Pattern of PickOp: …" above the includes')
+        self.assertOne(subject + "void fuse(ReluOp relu);\n", "A.cpp:2", "asks for ReluOp")
+        self.assertOne("#include <vector>\n" + subject + "void fuse(PickOp pick);\n", "A.cpp:3")
 
 
 class LitRuleTest(unittest.TestCase):
