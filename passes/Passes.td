@@ -353,6 +353,24 @@ def Rematerialize : Pass<"dg-rematerialize", "mlir::ModuleOp"> {
                  Option<"flopsPerByte", "flops-per-byte", "double", "10.0", "Operations in the time of moving a byte, where an op is compared with another">];
 }
 
+def SliceSends : Pass<"dg-slice-sends", "mlir::ModuleOp"> {
+  let summary = "Sends what is whole on each tensor rank to another stage in parts, where gathering it there is faster than sending it whole";
+  let description = [{
+    ```mlir
+    // before, in a module with tensor=2                     // after
+    %r = dg.relu %h {place = #dg.place<stage = 0>}           %r = dg.relu %h {place = #dg.place<stage = 0>}
+      : (tensor<4x6xf32>) -> tensor<4x6xf32>                 %s = dg.slice_shard %r {axis = "tensor", dim = 0 : i64, place = #dg.place<stage = 0>}
+                                                               : (tensor<4x6xf32>) -> tensor<2x6xf32>
+                                                             %g = dg.all_gather %s {axis = "tensor", dim = 0 : i64, place = #dg.place<stage = 1>}
+    %p = dg.mul %r, %w2 {place = #dg.place<stage = 1>}       %p = dg.mul %g, %w2 {place = #dg.place<stage = 1>}
+    ```
+    --dg-split-stages then sends the part. In dgc the cluster is the request's.
+  }];
+  let options = [Option<"cluster", "cluster", "std::string", "\"\"", "A preset, or the path of a cluster file; empty: the host">,
+                 Option<"stages", "stages", "int64_t", "0", "As --dg-split-stages">,
+                 Option<"folded", "folded", "bool", "false", "As --dg-split-stages">];
+}
+
 def MarkWeightGradients : Pass<"dg-mark-weight-gradients", "mlir::ModuleOp"> {
   let summary = "Marks backward ops that only an update waits for, so that --dg-split-stages gives them chunks of their own";
   let description = [{
