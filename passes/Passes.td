@@ -294,7 +294,7 @@ def AssignShardings : Pass<"dg-assign-shardings", "mlir::ModuleOp"> {
   let summary = "Gives every operand and result its sharding over the data and tensor axes";
   let description = [{
     Inputs are cut over "data" by samples. Over "tensor" an op with `dg.cut` is cut along that dimension, or not at all; everything else
-    follows by the ops' sharding rules.
+    follows by the ops' sharding rules. A gradient of a cut parameter whose operands are whole is made in the parts that are kept.
     With ZeRO the update of a trained parameter is cut over "data" too, along the first whole dimension that divides evenly, and with it
     the optimizer's state; with `zero=3` the parameter lies so as well. A parameter without such a dimension stays whole.
     An op has a sharding for each operand, then for each result: the axes that cut its dimensions, and those over which it is a partial sum.
