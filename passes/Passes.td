@@ -294,7 +294,7 @@ def AssignShardings : Pass<"dg-assign-shardings", "mlir::ModuleOp"> {
   let summary = "Gives every operand and result its sharding over the data and tensor axes";
   let description = [{
     Inputs are cut over "data" by samples. Over "tensor" an op with `dg.cut` is cut along that dimension, or not at all; everything else
-    follows by the ops' sharding rules.
+    follows by the ops' sharding rules. A gradient of a cut parameter whose operands are whole is made in the parts that are kept.
     With ZeRO the update of a trained parameter is cut over "data" too, along the first whole dimension that divides evenly, and with it
     the optimizer's state; with `zero=3` the parameter lies so as well. A parameter without such a dimension stays whole.
     An op has a sharding for each operand, then for each result: the axes that cut its dimensions, and those over which it is a partial sum.
@@ -351,6 +351,24 @@ def Rematerialize : Pass<"dg-rematerialize", "mlir::ModuleOp"> {
   }];
   let options = [ListOption<"saved", "saved", "int64_t", "Bytes by which the peak of each part of the model shall fall; none: only what was decided runs again">,
                  Option<"flopsPerByte", "flops-per-byte", "double", "10.0", "Operations in the time of moving a byte, where an op is compared with another">];
+}
+
+def SliceSends : Pass<"dg-slice-sends", "mlir::ModuleOp"> {
+  let summary = "Sends what is whole on each tensor rank to another stage in parts, where gathering it there is faster than sending it whole";
+  let description = [{
+    ```mlir
+    // before, in a module with tensor=2                     // after
+    %r = dg.relu %h {place = #dg.place<stage = 0>}           %r = dg.relu %h {place = #dg.place<stage = 0>}
+      : (tensor<4x6xf32>) -> tensor<4x6xf32>                 %s = dg.slice_shard %r {axis = "tensor", dim = 0 : i64, place = #dg.place<stage = 0>}
+                                                               : (tensor<4x6xf32>) -> tensor<2x6xf32>
+                                                             %g = dg.all_gather %s {axis = "tensor", dim = 0 : i64, place = #dg.place<stage = 1>}
+    %p = dg.mul %r, %w2 {place = #dg.place<stage = 1>}       %p = dg.mul %g, %w2 {place = #dg.place<stage = 1>}
+    ```
+    --dg-split-stages then sends the part. In dgc the cluster is the request's.
+  }];
+  let options = [Option<"cluster", "cluster", "std::string", "\"\"", "A preset, or the path of a cluster file; empty: the host">,
+                 Option<"stages", "stages", "int64_t", "0", "As --dg-split-stages">,
+                 Option<"folded", "folded", "bool", "false", "As --dg-split-stages">];
 }
 
 def MarkWeightGradients : Pass<"dg-mark-weight-gradients", "mlir::ModuleOp"> {

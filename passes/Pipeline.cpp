@@ -2,6 +2,7 @@
 #include "passes/Pipeline.h"
 
 #include "passes/Passes.h"
+#include "passes/split/SliceSends.h"
 
 #include "mlir/Transforms/Passes.h"
 
@@ -117,6 +118,13 @@ void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options)
     again.flopsPerByte = options.flopsPerByte;
     manager.addPass(createRematerialize(again));
   }
+  // On what is left to be sent, and while collectives are not yet in chunks.
+  SliceSendsOptions sends;
+  if (options.chunksPerStage > 1) {
+    sends.stages = options.mesh.sizeOf("pipe");
+    sends.folded = options.isFolded;
+  }
+  manager.addPass(createSliceSends(sends, options.planning.cluster));
   // After the collectives of the gradients were inserted, which wait with them.
   if (options.splitsBackward)
     manager.addPass(createMarkWeightGradients());

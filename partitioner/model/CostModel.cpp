@@ -99,4 +99,34 @@ Group CostModel::groupOf(const std::vector<int64_t> &ranks) const {
   return {uint32_t(ranks.size()), uint32_t(nodes.size())};
 }
 
+Group CostModel::neighbours(uint32_t numRanks) const {
+  return {numRanks, (numRanks + machines.devicesPerNode - 1) / machines.devicesPerNode};
+}
+
+const Link &CostModel::linkBetweenStages(uint32_t from, uint32_t to, int64_t ranksPerStage) const {
+  const Link *slowest = nullptr;
+  for (int64_t i = 0; i < ranksPerStage; ++i) {
+    const Link &link = linkBetween(from * ranksPerStage + i, to * ranksPerStage + i);
+    if (!slowest || link.bytesPerSecond < slowest->bytesPerSecond)
+      slowest = &link;
+  }
+  return *slowest;
+}
+
+double CostModel::sendUs(double bytes, const Link &link, Group group) const {
+  const double wholeUs = bytes / link.bytesPerSecond * 1e6;
+  if (!isSentInParts(bytes, link, group))
+    return wholeUs;
+  return wholeUs / group.numRanks + gatherUs(bytes, group);
+}
+
+bool CostModel::isSentInParts(double bytes, const Link &link, Group group) const {
+  const double wholeUs = bytes / link.bytesPerSecond * 1e6;
+  return group.numRanks > 1 && wholeUs / group.numRanks + gatherUs(bytes, group) < wholeUs;
+}
+
+double CostModel::gatherUs(double bytes, Group group) const {
+  return collectiveUs(TaskKind::allGather, bestAlgorithm(TaskKind::allGather, group, bytes), group, bytes);
+}
+
 } // namespace dg::partitioner

@@ -49,10 +49,19 @@ public:
   const Link &linkBetween(int64_t rankA, int64_t rankB) const {
     return machines.isSameNode(rankA, rankB) ? machines.intraNode : machines.interNode;
   }
+  /// The slowest link between ranks of two stages that have the same place on them.
+  const Link &linkBetweenStages(uint32_t from, uint32_t to, int64_t ranksPerStage) const;
   /// Counts the nodes that these ranks stand on.
   Group groupOf(const std::vector<int64_t> &ranks) const;
+  /// Ranks that follow each other, the first of them on a node of its own.
+  Group neighbours(uint32_t numRanks) const;
+  /// To hand what each rank of `group` holds to the ranks across `link`: whole from each, or a part from each, which
+  /// they gather there.
+  double sendUs(double bytes, const Link &link, Group group) const;
+  bool isSentInParts(double bytes, const Link &link, Group group) const;
 
 private:
+  double gatherUs(double bytes, Group group) const;
   Cluster machines;
 };
 

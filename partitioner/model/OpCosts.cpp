@@ -38,8 +38,7 @@ Needs needOf(const ModelUse &use, int32_t choice) {
 
 OpCosts::OpCosts(const Model &model, const CostModel &costs, Division division)
     : source(model), costs(costs), how(division) {
-  const uint32_t perNode = costs.cluster().devicesPerNode;
-  tensorGroup = {how.tensor, (how.tensor + perNode - 1) / perNode}; // the tensor axis moves fastest
+  tensorGroup = costs.neighbours(how.tensor); // the tensor axis moves fastest
 }
 
 double OpCosts::bytesOf(const ModelValue &value) const {

@@ -147,13 +147,10 @@ StepModel::StepModel(const Model &model, const CostModel &costs, const Configura
   const uint32_t perStage = how.data * how.tensor;
   // The data ranks of a stage lie `tensor` apart.
   dataGroup = {how.data, std::min(how.data, (perStage + perNode - 1) / perNode)};
-  for (uint32_t s = 0; s + 1 < how.pipe; ++s) {
-    // Ranks with equal coordinates on neighbouring stages are `perStage` apart; the slowest link counts.
-    bool isNear = perStage < perNode && (s * perStage) / perNode == ((s + 2) * perStage - 1) / perNode;
-    const Link &link = isNear ? cluster.intraNode : cluster.interNode;
-    linkUsPerByte.push_back(1e6 / link.bytesPerSecond);
-    linkLatencyUs.push_back(link.latencyUs);
-  }
+  for (uint32_t s = 0; s + 1 < how.pipe; ++s)
+    if (const Link &link = costs.linkBetweenStages(s, s + 1, perStage);
+        s == 0 || link.bytesPerSecond < slowestLink.bytesPerSecond)
+      slowestLink = link;
   for (uint32_t s = 0; s < how.pipe; ++s) {
     speeds.push_back(cluster.speedOf(int64_t(s) * perStage));
     for (uint32_t i = 1; i < perStage; ++i)
@@ -243,20 +240,9 @@ double recomputationBytes(double keptBytes, double slots, double segmentBytes) {
 }
 
 double StepModel::sendUs(const StepTable &table, uint32_t position) const {
-  const double bytes = table.crossingBytes(position), ways = model.isTraining ? 2 : 1;
-  double usPerByte = 0, latencyUs = 0;
-  for (size_t s = 0; s < linkUsPerByte.size(); ++s) {
-    usPerByte = std::max(usPerByte, linkUsPerByte[s]);
-    latencyUs = std::max(latencyUs, linkLatencyUs[s]);
-  }
-  double us = bytes * usPerByte;
-  if (how.tensor > 1) { // all tensor ranks have the same: each sends a part, and they gather it again
-    const uint32_t perNode = costs.cluster().devicesPerNode;
-    Group group{how.tensor, (how.tensor + perNode - 1) / perNode};
-    Algorithm algorithm = costs.bestAlgorithm(TaskKind::allGather, group, bytes);
-    us = std::min(us, us / how.tensor + costs.collectiveUs(TaskKind::allGather, algorithm, group, bytes));
-  }
-  return ways * (latencyUs + us);
+  const double ways = model.isTraining ? 2 : 1;
+  return ways * (slowestLink.latencyUs +
+                 costs.sendUs(table.crossingBytes(position), slowestLink, costs.neighbours(how.tensor)));
 }
 
 double StepModel::stepUs(double sumUs, double largestUs, double sendsUs, double syncUs) const {

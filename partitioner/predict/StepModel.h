@@ -110,7 +110,7 @@ private:
   Group dataGroup;
   double fillShare;           ///< of the time of the other stages that stays idle at the ends of the pipeline
   std::vector<double> speeds; ///< by stage
-  std::vector<double> linkUsPerByte, linkLatencyUs; ///< between stage s and s+1
+  Link slowestLink;           ///< between neighbouring stages
 };
 
 /// Memory of recomputation that starts again at every k-th segment, for the best k (Chen et al., "Training Deep Nets

@@ -34,14 +34,8 @@ double TaskDurations::sendUs(const Task &send) {
 
 const Link &TaskDurations::linkBetweenStages(uint32_t from, uint32_t to) {
   auto [found, isNew] = links.try_emplace({from, to}, nullptr);
-  if (isNew) {
-    const int64_t ranksPerStage = plan.mesh.numRanks() / plan.numStages();
-    for (int64_t i = 0; i < ranksPerStage; ++i) {
-      const Link &link = costs.linkBetween(from * ranksPerStage + i, to * ranksPerStage + i);
-      if (!found->second || link.bytesPerSecond < found->second->bytesPerSecond)
-        found->second = &link;
-    }
-  }
+  if (isNew)
+    found->second = &costs.linkBetweenStages(from, to, plan.mesh.numRanks() / plan.numStages());
   return *found->second;
 }
 

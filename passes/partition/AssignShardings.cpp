@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives every operand and result its sharding. One sweep in program order: over the tensor axis a forward op is cut as
-// its attribute dg.cut says; all else is cut along the factor that most bytes of its operands are cut along already.
+// its attribute dg.cut says; all else is cut along the factor that most bytes of its operands are cut along already,
+// and a gradient whose operands are whole as its parameter is.
 #include "ir/ops/elementwise/ElementwiseOps.h"
 #include "ir/ops/elementwise/LogicOps.h"
 #include "ir/rules/ShardingRules.h"
@@ -56,6 +57,7 @@ public:
       : graph(graph), mesh(mesh), zero(zero), parameters(parameters), context(graph.getContext()) {
     for (auto update : graph.getBody().front().getOps<UpdateOp>())
       updated.insert(update.getParam());
+    findGradients();
   }
 
   /// Takes what was decided about the tensor axis.
@@ -180,6 +182,41 @@ private:
     setPlace(op, withShardings(getPlace(op), all));
   }
 
+  /// What the backward pass makes for a parameter: what its update reads, and what is cast to that or added up to it.
+  void findGradients() {
+    for (Operation &op : llvm::reverse(graph.getBody().front())) {
+      StringAttr parameter;
+      if (isa<ElementwiseOp>(op) && isLinear(&op)) // rounded for the sum over ranks, or added up
+        parameter = gradientOf.lookup(op.getResult(0));
+      if (!parameter && getPlace(&op).getPhase() == Phase::update)
+        parameter = getPlace(&op).getLabel();
+      if (parameter && !isa<ReturnOp>(op))
+        for (Value operand : op.getOperands())
+          gradientOf.try_emplace(operand, parameter);
+    }
+  }
+
+  /// Where every rank has the operands whole and only the update of a cut parameter reads the result, each rank makes
+  /// the part that it keeps, if that saves more than it takes to cut the operands.
+  std::optional<int32_t> cutOfGradient(ShardingRuleOp op, const ShardingRule &rule, const FactorAxes &axes,
+                                       plan::Axis axis) const {
+    StringAttr parameter =
+        getPlace(op).getPhase() == Phase::backward ? gradientOf.lookup(op->getResult(0)) : StringAttr();
+    auto known = parameter ? parameters.find(parameter.getValue()) : parameters.end();
+    if (known == parameters.end() || known->second.used.getDims().size() != rule.results[0].size())
+      return std::nullopt;
+    for (auto [cut, factors] : llvm::zip_equal(known->second.used.getDims(), rule.results[0]))
+      if (cut == nameOf(axis) && !factors.empty() && canCut(rule, axes, factors.front(), mesh.sizeOf(axis))) {
+        int64_t cutBytes = 0;
+        for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands))
+          cutBytes += hasFactor(dims, factors.front()) ? bytesOf(operand) : 0;
+        auto classed = dyn_cast<PrecisionOp>(op.getOperation());
+        const bool isProduct = classed && classed.getPrecisionClass() == PrecisionClass::product;
+        return isProduct || cutBytes < bytesOf(op->getResult(0)) ? std::optional(factors.front()) : std::nullopt;
+      }
+    return std::nullopt;
+  }
+
   /// The factor along which most bytes of the operands are cut over the axis already. An update is cut as its parameter
   /// says, whatever the gradient, so that no parameter travels.
   std::optional<int32_t> vote(ShardingRuleOp op, const ShardingRule &rule, const FactorAxes &axes, plan::Axis axis) {
@@ -197,7 +234,7 @@ private:
     }
     auto best = std::max_element(votes.begin(), votes.end());
     if (best == votes.end() || *best == 0)
-      return std::nullopt;
+      return cutOfGradient(op, rule, axes, axis);
     return int32_t(best - votes.begin());
   }
 
@@ -310,7 +347,8 @@ private:
   llvm::StringSet<> updated; ///< parameters that this graph gives a new value
   MLIRContext *context;
   llvm::DenseMap<Value, ShardingAttr> shardings;
-  llvm::DenseMap<Operation *, int32_t> chosen; ///< the factor to cut over the tensor axis; below 0: none
+  llvm::DenseMap<Value, StringAttr> gradientOf; ///< the name of the parameter
+  llvm::DenseMap<Operation *, int32_t> chosen;  ///< the factor to cut over the tensor axis; below 0: none
 };
 
 struct AssignShardingsPass : impl::AssignShardingsBase<AssignShardingsPass> {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proves that plans which only a search would choose are found, compiled and right: branches on different stages, schedules without
-bubbles, ZeRO where memory is short, and a second search where the arenas of the first plan turn out too large. Losses are those of one rank."""
+bubbles, ZeRO where memory is short, activations that cross nodes in parts, and a second search where the arenas of the first plan turn
+out too large. Losses are those of one rank."""
 import json
 import os
 import subprocess
@@ -70,6 +71,16 @@ class SearchedTest(runs.JobTest):
         self.assertLessEqual(plan["memory"][0]["arena_bytes"], limit)
         self.assertAlmostEqual(plan["memory"][0]["persistent_bytes"] / plan["model"]["parameters"], 6, delta=0.05, msg=said)
         self.check_losses_of_one_rank(job, model, flags, runs.FLAT_DATA)
+
+    def test_activations_between_nodes_in_parts(self):
+        """Inside a node ranks are joined by faster links than between nodes: activations are sent in halves, and nothing else changes."""
+        flags = ["--batch", "8", "--mesh", "tensor=2,pipe=2", "--microbatches", "2"]
+        collectives = {}
+        for name, cluster in (("near", "cpu:nodes=1,devices=4"), ("apart", "cpu:nodes=2,devices=2")):
+            job, plan, _ = self.compile(name, runs.SMALL_GPT, *flags, "--cluster", cluster)
+            collectives[name] = sum(task["kind"] == "all_gather" for task in plan["ops"])
+            self.check_losses_of_one_rank(job, runs.SMALL_GPT, ["--batch", "8"], runs.TOKEN_DATA)
+        self.assertGreater(collectives["apart"], collectives["near"])
 
     def test_a_second_search(self):
         """The first plan is estimated to fit and does not; the next search knows by how much the estimate was wrong."""

@@ -154,6 +154,12 @@ std::pair<OwningOpRef<ModuleOp>, std::string> splitModel(ModuleOp model, const T
   options.lossScale = split.lossScale;
   if (split.isRecomputed)
     options.planning.recompute = partitioner::Recompute::full;
+  if (split.slicesSends) {
+    partitioner::Cluster &cluster = options.planning.cluster.emplace(partitioner::hostCluster(1));
+    cluster.numNodes = uint32_t(mesh->sizeOf(plan::Axis::pipe));
+    cluster.devicesPerNode = uint32_t(mesh->numRanks()) / cluster.numNodes;
+    cluster.intraNode = {1e15, 0};
+  }
   if (split.savedBytes > 0)
     options.savedBytes.assign(size_t(mesh->sizeOf("pipe") * split.chunksPerStage), split.savedBytes);
   OwningOpRef<ModuleOp> module = model.clone();

@@ -35,6 +35,7 @@ struct Split {
   bool rounds = false;       ///< every value is rounded to its type, else none is
   bool isRecomputed = false; ///< the search lets every stage compute its forward pass again
   int64_t savedBytes = 0;    ///< of each part of the model, by computing values again
+  bool slicesSends = false;  ///< every value that is whole on the tensor ranks crosses stages in parts, see SliceSends
 };
 
 /// What a run leaves.

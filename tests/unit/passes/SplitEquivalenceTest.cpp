@@ -168,6 +168,18 @@ TEST(SplitEquivalence, ForwardPassOfEveryStageRunsAgain) {
                       {.zero = 3, .chunksPerStage = 2, .splitsBackward = true, .isRecomputed = true});
 }
 
+TEST(SplitEquivalence, ActivationsCrossStagesInParts) {
+  const std::vector<std::string> meshes = {"tensor=2,pipe=2", "tensor=2,pipe=3", "data=2,tensor=2,pipe=2"};
+  const Split sliced{.slicesSends = true};
+  expectEqualOnMeshes(gptCase(4), meshes, {1, 2}, sliced);
+  expectEqualOnMeshes(wideCase(4), meshes, {1, 2}, sliced);
+  expectEqualOnMeshes(gptCase(4), {"tensor=2,pipe=2"}, {2},
+                      {.chunksPerStage = 2, .isFolded = true, .splitsBackward = true, .slicesSends = true});
+  expectEqualOnMeshes(
+      gptCase(4), {"data=2,tensor=2,pipe=2"}, {2},
+      {.zero = 3, .chunksPerStage = 2, .splitsBackward = true, .isRecomputed = true, .slicesSends = true});
+}
+
 TEST(SplitEquivalence, Inference) {
   // The last product is a sum over tensor that no bias follows: it must not wait for the end of the step.
   constexpr const char *text = R"(
