@@ -3,6 +3,7 @@
 
 #include "runtime/checkpoint/Retention.h"
 #include "runtime/data/Feeder.h"
+#include "runtime/plan/MetricPorts.h"
 #include "runtime/session/Evaluation.h"
 #include "runtime/session/ReplicaCheck.h"
 #include "runtime/session/report/LossChannel.h"
@@ -69,6 +70,7 @@ public:
   Loop(const RankRun &run, const TrainingOptions &options, const data::Dataset &dataset, data::Feeder feeder)
       : run(run), options(options), dataset(dataset), feeder(std::move(feeder)),
         program(indexOfProgram(run.plan, plan::ProgramKind::train)), batch(run.plan.programs[program].batch),
+        hasGradientNorm(hasOutput(run.plan.programs[program], plan::gradientNormPort)),
         channel(
             run.plan, run.rank, run.transport, run.timeout,
             [this](const StepInfo &info) {
@@ -136,6 +138,7 @@ private:
   data::Feeder feeder;
   size_t program;
   int64_t batch;
+  bool hasGradientNorm;
   checkpoint::TrainingState state;
   LossChannel channel;
   std::optional<Evaluation> evaluation;
@@ -215,6 +218,8 @@ Status Loop::runStep(std::span<const int64_t> order, int64_t count) {
   info.samples = count;
   info.learningRate = learningRate;
   info.loss = scalarOf(run.executor, program, "loss");
+  if (hasGradientNorm)
+    info.gradientNorm = scalarOf(run.executor, program, plan::gradientNormPort);
   if (run.trace)
     run.trace->collect(plan::ProgramKind::train, info.step);
   DG_RETURN_IF_ERROR(fromPeer(channel.push(info)));
