@@ -3,10 +3,12 @@
 
 #include "codegen/plan/DTypes.h"
 #include "ir/dialect/Elements.h"
+#include "runtime/checkpoint/Manifest.h"
 #include "runtime/plan/Elements.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
 
@@ -23,15 +25,17 @@ void Weights::add(const std::vector<ir::OnnxWeight> &weights) {
 
 Status Weights::open(const std::string &wanted, const std::vector<std::string> &renames,
                      const std::vector<std::string> &skips) {
-  Result<package::MappedFile> mapped = package::MappedFile::open(wanted);
+  path = wanted;
+  if (llvm::sys::fs::is_directory(path))
+    path += std::string("/") + checkpoint::tensorFileName;
+  Result<package::MappedFile> mapped = package::MappedFile::open(path);
   if (!mapped)
     return mapped.status();
   file.emplace(std::move(*mapped));
-  Result<package::Safetensors> parsed = package::Safetensors::parse(file->bytes(), wanted);
+  Result<package::Safetensors> parsed = package::Safetensors::parse(file->bytes(), path);
   if (!parsed)
     return parsed.status();
   given.emplace(std::move(*parsed));
-  path = wanted;
   Result<NamedWeights> names = nameWeights(*given, path, renames, skips);
   if (!names)
     return names.status();

@@ -153,7 +153,7 @@ Value GraphBuilder::embedding(Value tokens, const Twine &name, int64_t rows, int
                               const LayerOptions &options) {
   std::string layer = name.str();
   Value table = parameter(layer + ".weight", {rows, width}, options.weight.value_or(Init::normal(1)));
-  return make<EmbeddingOp>(options.label.empty() ? layer : options.label, table, tokens);
+  return make<EmbeddingOp>(options.label.empty() ? layer : options.label, table, tokens, IntegerAttr());
 }
 
 //===- Ops -------------------------------------------------------------------------------------------------------===//

@@ -19,7 +19,12 @@ static Results alongAxis(Node &node, StringRef op, ArrayRef<Value> operands, Arr
   return {node.op(op, operands, attributes)};
 }
 
-static Results gather(Node &node) { return alongAxis(node, "gather", {node.input(0), node.input(1)}); }
+static Results gather(Node &node) {
+  // What dg-from-torch notes of an embedding with padding_idx.
+  if (int64_t row = 0; !StringRef(node.metadata("dg.padding_idx")).getAsInteger(10, row))
+    return {node.op("embedding", {node.input(0), node.input(1)}, {node.attr("padding", row)})};
+  return alongAxis(node, "gather", {node.input(0), node.input(1)});
+}
 static Results gatherElements(Node &node) { return alongAxis(node, "gather_elements", {node.input(0), node.input(1)}); }
 static Results scatterElements(Node &node) {
   return alongAxis(node, "scatter_elements", {node.input(0), node.input(1), node.input(2)},

@@ -31,6 +31,10 @@ template <typename Message> static llvm::StringMap<std::string> metadataOf(const
   return entries;
 }
 
+std::string metadataOf(const onnx::NodeProto &node, StringRef key) {
+  return metadataOf(node, nodeMetadata).lookup(key);
+}
+
 /// The texts of a list as Python prints it: ['a', 'b'].
 static std::vector<std::string> listOf(StringRef text) {
   std::vector<std::string> items;

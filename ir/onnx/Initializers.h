@@ -80,6 +80,8 @@ private:
   bool isExported = false;                                     ///< by torch.export, with what it knows of each value
 };
 
+/// What `metadata_props` of a node have under this key, or "".
+std::string metadataOf(const onnx::NodeProto &node, llvm::StringRef key);
 /// Whether all elements are the same: tensors that layers start with, which say nothing about who shares them.
 bool isFilled(const TensorData &tensor);
 /// A matrix with rows and columns exchanged; `bytes` must outlive it.

@@ -76,6 +76,8 @@ SmallVector<std::string> Node::texts(StringRef name) {
                : SmallVector<std::string>();
 }
 
+std::string Node::metadata(StringRef key) const { return metadataOf(proto, key); }
+
 //===- Inputs ----------------------------------------------------------------------------------------------------===//
 
 Value Node::input(unsigned index) {

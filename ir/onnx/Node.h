@@ -30,6 +30,8 @@ public:
   llvm::SmallVector<double> numbers(llvm::StringRef name);
   llvm::SmallVector<std::string> texts(llvm::StringRef name);
   const onnx::AttributeProto *attribute(llvm::StringRef name) const;
+  /// What its author, or a tool, noted under this key; "" where nothing.
+  std::string metadata(llvm::StringRef key) const;
 
   // Inputs. Null, after a diagnostic, where the input is missing.
   mlir::Value input(unsigned index);

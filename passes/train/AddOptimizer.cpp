@@ -3,12 +3,14 @@
 #include "ir/ops/arrangement/ShapeOps.h"
 #include "ir/ops/elementwise/ElementwiseOps.h"
 #include "ir/ops/elementwise/LogicOps.h"
+#include "ir/ops/elementwise/MathOps.h"
 #include "ir/ops/structure/GraphOps.h"
 #include "ir/ops/training/OptimizerOps.h"
 #include "passes/Passes.h"
 #include "passes/train/LossScale.h"
 #include "passes/train/NamePattern.h"
 #include "passes/train/OptimizerSpec.h"
+#include "runtime/plan/MetricPorts.h"
 
 using namespace mlir;
 
@@ -86,7 +88,14 @@ private:
     Value guard;
     if (ParameterOp scale = parameters.lookup(lossScaleName); scale && scale.getState())
       guard = unscale(builder, gradients, scale);
-    Value square = spec.clipNorm > 0 ? sumOfSquares(builder, gradients, loss) : Value();
+    Value square;
+    if (!gradients.empty() && (spec.clipNorm > 0 || spec.gradNorm != 0)) {
+      PlaceAttr place = getPlace(loss ? loss : gradients.back().parameter.getOperation());
+      place = withLabel(withOrigin(place, place.getOrigin(), Phase::update), "gradient norm");
+      square = sumOfSquares(builder, gradients, place);
+      kept.push_back(builder.create<SqrtOp>(square.getLoc(), square, place));
+      keptNames.push_back(builder.getStringAttr(plan::gradientNormPort));
+    }
     // In the order in which gradients are made: the first are reduced, and can be applied, while the last travel.
     llvm::sort(gradients, [](const Gradient &a, const Gradient &b) { return isMadeBefore(a.value, b.value); });
     for (const Gradient &gradient : gradients)
@@ -179,22 +188,20 @@ private:
   }
 
   /// Each gradient's own square stands with its parameter, so that one number for each travels between stages.
-  static Value sumOfSquares(OpBuilder &builder, ArrayRef<Gradient> gradients, Operation *loss) {
+  static Value sumOfSquares(OpBuilder &builder, ArrayRef<Gradient> gradients, PlaceAttr place) {
     Value sum;
     for (auto [parameter, value] : gradients) {
       Value square = squareOf(builder, parameter.getLoc(), value, placeOf(parameter));
-      PlaceAttr place = getPlace(loss ? loss : parameter.getOperation());
-      place = withLabel(withOrigin(place, place.getOrigin(), Phase::update), "gradient norm");
       sum = sum ? builder.create<AddOp>(parameter.getLoc(), sum, square, place).getResult() : square;
     }
     return sum;
   }
 
   static Value clip(OpBuilder &builder, const Gradient &gradient, Value square, const OptimizerSpec &spec) {
-    if (!square && spec.clipValue == 0)
+    if (spec.clipNorm == 0 && spec.clipValue == 0)
       return gradient.value;
     ParameterOp parameter = gradient.parameter;
-    return builder.create<ClipGradientOp>(parameter.getLoc(), gradient.value, square,
+    return builder.create<ClipGradientOp>(parameter.getLoc(), gradient.value, spec.clipNorm > 0 ? square : Value(),
                                           builder.getF64FloatAttr(spec.clipNorm),
                                           builder.getF64FloatAttr(spec.clipValue), placeOf(parameter));
   }

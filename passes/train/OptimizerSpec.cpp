@@ -28,7 +28,8 @@ constexpr Key lr = {"lr", &OptimizerSpec::lr}, momentum = {"momentum", &Optimize
               eps = {"eps", &OptimizerSpec::epsilon}, lrDecay = {"lr_decay", &OptimizerSpec::lrDecay},
               initialSum = {"initial_sum", &OptimizerSpec::initialSum},
               weightDecay = {"weight_decay", &OptimizerSpec::weightDecay},
-              clipNorm = {"clip_norm", &OptimizerSpec::clipNorm}, clipValue = {"clip_value", &OptimizerSpec::clipValue};
+              clipNorm = {"clip_norm", &OptimizerSpec::clipNorm}, clipValue = {"clip_value", &OptimizerSpec::clipValue},
+              gradNorm = {"grad_norm", &OptimizerSpec::gradNorm};
 
 /// An optimizer: its name, its own defaults and the keys that not all have.
 struct Optimizer {
@@ -116,7 +117,7 @@ Result<OptimizerSpec> parseOptimizer(llvm::StringRef text) {
                          "optimizer '{}': there is no '{}', expected sgd, adam, adamw, adagrad, rmsprop, lamb or lion",
                          text.str(), name.str());
   OptimizerSpec spec = known->defaults;
-  llvm::SmallVector<Key> keys = {lr, weightDecay, clipNorm, clipValue};
+  llvm::SmallVector<Key> keys = {lr, weightDecay, clipNorm, clipValue, gradNorm};
   keys.append(known->keys);
   DG_RETURN_IF_ERROR(Assignments(text, name).parse(assignments, keys, spec));
   if (spec.nesterov != 0 && spec.momentum == 0)

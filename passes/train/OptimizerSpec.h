@@ -21,6 +21,7 @@ struct OptimizerSpec {
   double lrDecay = 0, initialSum = 0; ///< of adagrad
   double weightDecay = 0;
   double clipNorm = 0, clipValue = 0; ///< 0: not clipped
+  double gradNorm = 0; ///< a switch: steps tell the norm of all gradients, as they do where it is clipped
 
   /// What parameters whose names match a pattern with * and ? have of their own.
   struct Group {
@@ -35,11 +36,11 @@ struct OptimizerSpec {
   double rateFactorOf(llvm::StringRef parameter) const;
 };
 
-/// Reads NAME[:key=value,…][;PATTERN:lr=value,weight_decay=value]…. All have lr, weight_decay, clip_norm and
-/// clip_value. Others, with PyTorch's defaults: sgd (lr 0.01) momentum, nesterov; adam, adamw (0.001, decay 0.01)
-/// beta1, beta2, eps; adagrad (0.01) lr_decay, eps, initial_sum; rmsprop (0.01) alpha, eps, momentum; lamb (0.001, eps
-/// 1e-6) beta1, beta2, eps; lion (0.0001, beta2 0.99) beta1, beta2. Fails with usage on an unknown name or key, or a
-/// value that is no number.
+/// Reads NAME[:key=value,…][;PATTERN:lr=value,weight_decay=value]…. All have lr, weight_decay, clip_norm,
+/// clip_value and grad_norm. Others, with PyTorch's defaults: sgd (lr 0.01) momentum, nesterov; adam, adamw (0.001,
+/// decay 0.01) beta1, beta2, eps; adagrad (0.01) lr_decay, eps, initial_sum; rmsprop (0.01) alpha, eps, momentum; lamb
+/// (0.001, eps 1e-6) beta1, beta2, eps; lion (0.0001, beta2 0.99) beta1, beta2. Fails with usage on an unknown name or
+/// key, or a value that is no number.
 Result<OptimizerSpec> parseOptimizer(llvm::StringRef text);
 
 } // namespace dg::passes

@@ -65,61 +65,68 @@ static bool fits(const std::vector<int64_t> &found, const Argument &argument) {
          (expected.size() <= 1 && elementsOf(found, 0) == elementsOf(argument.sampleShape, 0));
 }
 
-bool Column::copySample(int64_t index, std::byte *to) const {
+std::pair<const Column::Shard *, int64_t> Column::locate(int64_t index) const {
   if (rows)
     index = (*rows)[size_t(index)];
   auto isBefore = [](int64_t at, const Shard &shard) { return at < shard.firstSample; };
   const Shard &shard =
       shards.size() == 1 ? shards[0] : *(std::upper_bound(shards.begin(), shards.end(), index, isBefore) - 1);
-  const std::byte *from = shard.tensor.data + (index - shard.firstSample) * sampleBytes;
-  const bool fits =
-      shard.layout.channels > 0 ? conversion.run(from, to, shard.layout) : conversion.run(from, to, elements);
-  if (!channels.isEmpty())
-    channels.apply(to);
-  return fits;
+  return {&shard, index - shard.firstSample};
 }
 
-struct OutsideElement {
-  int64_t place = 0, value = 0;
-};
+bool Column::convert(const Shard &shard, int64_t index, std::byte *to) const {
+  const std::byte *from = shard.tensor.data + index * sampleBytes;
+  return shard.layout.channels > 0 ? conversion.run(from, to, shard.layout) : conversion.run(from, to, elements);
+}
 
-/// The first element outside [least, bound).
 template <typename T>
-static std::optional<OutsideElement> findOutside(const std::vector<std::byte> &row, int64_t least, int64_t bound) {
-  for (size_t at = 0; at < row.size(); at += sizeof(T)) {
+std::optional<Column::Outside> Column::findIn(std::span<const std::byte> sample, int64_t least, int64_t bound) {
+  for (size_t at = 0; at < sample.size(); at += sizeof(T)) {
     T value;
-    std::memcpy(&value, row.data() + at, sizeof(T));
+    std::memcpy(&value, sample.data() + at, sizeof(T));
     if (std::cmp_less(value, least) || std::cmp_greater_equal(value, bound))
-      return OutsideElement{int64_t(at / sizeof(T)), int64_t(value)};
+      return Outside{int64_t(at / sizeof(T)), int64_t(value)};
   }
   return std::nullopt;
 }
 
-Status Column::checkIndices() const {
-  using Find = std::optional<OutsideElement> (*)(const std::vector<std::byte> &, int64_t, int64_t);
-  const Find find = plan::withElement(target.dtype, []<typename T>(T) -> Find {
-    if constexpr (plan::isFloatElement<T>)
-      return nullptr;
-    else
-      return findOutside<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>;
-  });
-  if (target.indexBound == 0 || !find)
-    return Status::ok();
-  const int64_t least = std::min<int64_t>(target.indexBound, 0), bound = std::abs(target.indexBound);
+std::optional<Column::Outside> Column::outsideIn(const std::byte *sample) const {
+  if (!findOutside)
+    return std::nullopt;
+  return findOutside({sample, size_t(elements * conversion.targetBytes())}, std::min<int64_t>(target.indexBound, 0),
+                     std::abs(target.indexBound));
+}
+
+bool Column::copySample(int64_t index, std::byte *to) const {
+  auto [shard, own] = locate(index);
+  const bool fits = convert(*shard, own, to);
+  if (!channels.isEmpty())
+    channels.apply(to);
+  return fits && !outsideIn(to);
+}
+
+Status Column::refusal(int64_t index) const {
+  auto [shard, own] = locate(index);
   std::vector<std::byte> row(size_t(elements * conversion.targetBytes()));
-  for (const Shard &shard : shards)
-    for (int64_t sample = 0; sample < shard.tensor.shape.front(); ++sample) {
-      bool fits = conversion.run(shard.tensor.data + sample * sampleBytes, row.data(), elements);
-      std::optional<OutsideElement> outside = find(row, least, bound);
-      if (fits && !outside)
-        continue;
-      std::string found = fits ? fmt::format("{} at element {}", outside->value, outside->place)
-                               : fmt::format("a number that does not fit {}", plan::nameOf(target.dtype));
-      return Status::error(ErrorKind::badInput,
-                           "{}: sample {} holds {}; argument '{}' takes {} to {}: correct the data, or compile the "
-                           "model with as many classes or tokens as the data have",
-                           shard.name, sample, found, target.name, least, bound - 1);
-    }
+  if (!convert(*shard, own, row.data()))
+    return Status::error(ErrorKind::badInput, "{}: sample {} has a value that does not fit argument '{}' ({})",
+                         shard->name, own, target.name, plan::nameOf(target.dtype));
+  const Outside outside = outsideIn(row.data()).value_or(Outside());
+  return Status::error(ErrorKind::badInput,
+                       "{}: sample {} holds {} at element {}; argument '{}' takes {} to {}: correct the data, or "
+                       "compile the model with as many classes or tokens as the data have",
+                       shard->name, own, outside.value, outside.place, target.name,
+                       std::min<int64_t>(target.indexBound, 0), std::abs(target.indexBound) - 1);
+}
+
+Status Column::checkBeginning() const {
+  constexpr int64_t mostElements = 1 << 24; // some ten milliseconds, where the file is in memory
+  if (!findOutside || elements == 0)
+    return Status::ok();
+  std::vector<std::byte> row(size_t(elements * conversion.targetBytes()));
+  for (int64_t sample = 0; sample < std::min(count, std::max<int64_t>(mostElements / elements, 1)); ++sample)
+    if (!copySample(sample, row.data()))
+      return refusal(sample);
   return Status::ok();
 }
 
@@ -223,7 +230,14 @@ Result<Column> Dataset::openColumn(const Argument &argument, const DataSpecs &sp
     column.channels = *channels;
   }
   column.sampleBytes = column.elements * sizeOf(type);
-  DG_RETURN_IF_ERROR(column.checkIndices());
+  if (argument.indexBound != 0)
+    column.findOutside = plan::withElement(argument.dtype, []<typename T>(T) -> Column::FindOutside {
+      if constexpr (plan::isFloatElement<T>)
+        return nullptr;
+      else
+        return Column::findIn<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>;
+    });
+  DG_RETURN_IF_ERROR(column.checkBeginning());
   return column;
 }
 

@@ -10,7 +10,10 @@
 #include "runtime/support/Status.h"
 
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dg::data {
@@ -38,8 +41,11 @@ class Column {
 public:
   const Argument &argument() const { return target; }
   int64_t numSamples() const { return rows ? int64_t(rows->size()) : count; }
-  /// Converts sample `index` into `to`, as many elements as the argument's sample has. False if a value does not fit.
+  /// Converts sample `index` into `to`, as many elements as the argument's sample has. False if a value does not fit,
+  /// or is a place outside its table.
   bool copySample(int64_t index, std::byte *to) const;
+  /// What is wrong with a sample that copySample gave false for.
+  Status refusal(int64_t index) const;
   /// What the user wrote: for messages.
   const std::string &spec() const { return text; }
 
@@ -51,14 +57,26 @@ private:
     std::string name; ///< of the file, for messages
     ChannelsLast layout;
   };
-  /// Reads every element of an argument that is a place in a table: one pass over the set, before anything runs.
-  Status checkIndices() const;
+  struct Outside {
+    int64_t place = 0, value = 0;
+  };
+  /// The first element of a converted sample that is not below `bound`, or below `least`.
+  using FindOutside = std::optional<Outside> (*)(std::span<const std::byte> sample, int64_t least, int64_t bound);
+  template <typename T>
+  static std::optional<Outside> findIn(std::span<const std::byte> sample, int64_t least, int64_t bound);
+  /// Where a sample is, and its number there.
+  std::pair<const Shard *, int64_t> locate(int64_t index) const;
+  bool convert(const Shard &shard, int64_t index, std::byte *to) const;
+  std::optional<Outside> outsideIn(const std::byte *sample) const;
+  /// Reads places in a table before anything runs: all of a small set, the beginning of one that takes long to read.
+  Status checkBeginning() const;
   Argument target;
   std::string text;
   Conversion conversion;
   ChannelNormalization channels;
   std::vector<Shard> shards;
   int64_t count = 0, elements = 0, sampleBytes = 0;
+  FindOutside findOutside = nullptr;                ///< null: its elements are not places in a table
   std::shared_ptr<const std::vector<int64_t>> rows; ///< which samples of the shards; null: all
 };
 

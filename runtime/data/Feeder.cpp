@@ -91,9 +91,7 @@ Status Feeder::fill(std::span<const int64_t> samples) {
         else if (input.source == Input::Source::index)
           std::memcpy(row, &number, sizeof(number));
         else if (!input.column->copySample(sample, row))
-          return Status::error(ErrorKind::badInput, "{}: sample {} has a value that does not fit argument '{}' ({})",
-                               input.column->spec(), sample, input.column->argument().name,
-                               plan::nameOf(input.column->argument().dtype));
+          return input.column->refusal(sample);
       }
     }
   return Status::ok();

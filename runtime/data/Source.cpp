@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <memory>
 #include <string_view>
+#include <unistd.h>
 
 namespace dg::data {
 
@@ -78,6 +79,27 @@ static bool startsWith(const std::string &path, std::string_view magic) {
          std::string_view(start.data(), magic.size()) == magic;
 }
 
+/// "-": a file of any format but tokens, whole, on stdin.
+static Result<Tensor> openStandardInput(const Source &source) {
+  auto refuse = [](const char *what) {
+    return Status::error(ErrorKind::usage, "-: {}; pipe a .npy, .npz or IDX file into dgrun, for one argument", what);
+  };
+  if (::isatty(STDIN_FILENO))
+    return refuse("stdin is a terminal");
+  auto bytes = std::make_shared<std::vector<std::byte>>();
+  constexpr size_t piece = 1 << 20;
+  for (size_t got = piece; got > 0; bytes->resize(bytes->size() - piece + got)) {
+    bytes->resize(bytes->size() + piece);
+    got = std::fread(bytes->data() + bytes->size() - piece, 1, piece, stdin);
+  }
+  if (bytes->empty())
+    return refuse("stdin holds nothing, or was read before");
+  std::string_view text(reinterpret_cast<const char *>(bytes->data()), bytes->size());
+  if (text.starts_with("PK\x03\x04"))
+    return readNpz("stdin", *bytes, bytes, source.member);
+  return text.starts_with("\x93NUMPY") ? readNpy("stdin", *bytes, bytes) : readIdx("stdin", *bytes, bytes);
+}
+
 static Result<Tensor> openTokenFile(const Source &source, DType type, const std::vector<int64_t> &sampleShape) {
   if ((!source.member.empty() && source.member != "+1") || source.arrangement != Arrangement::same)
     return Status::error(ErrorKind::usage, "'{}': after a token file only :+1 (the tokens that follow) is known",
@@ -92,6 +114,8 @@ static Result<Tensor> openTokenFile(const Source &source, DType type, const std:
 
 Result<Tensor> openSource(const Source &source, const std::string &argument, const std::vector<int64_t> &sampleShape) {
   const std::string &path = source.path;
+  if (path == "-")
+    return openStandardInput(source);
   if (path.ends_with(".safetensors"))
     return openSafetensors(path, source.member.empty() ? argument : source.member);
   if (path.ends_with(".u16"))

@@ -17,7 +17,7 @@ float scalarOf(const Executor &executor, size_t program, const std::string &port
   return found && executor.read(*found, 0, std::as_writable_bytes(std::span(&value, 1))) ? value : 0;
 }
 
-static bool hasOutput(const plan::Program &program, const std::string &name) {
+bool hasOutput(const plan::Program &program, const std::string &name) {
   return std::any_of(program.outputs.begin(), program.outputs.end(),
                      [&](const plan::Port &port) { return port.name == name; });
 }

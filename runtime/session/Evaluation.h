@@ -59,6 +59,8 @@ Status checkWholeBatches(const plan::Program &program, int64_t batch, int64_t nu
 /// The scalar of an output port on this rank (f32), or 0 if its stage has none.
 float scalarOf(const Executor &executor, size_t program, const std::string &port);
 
+bool hasOutput(const plan::Program &program, const std::string &name);
+
 /// Index of the program of that kind, which the plan has.
 size_t indexOfProgram(const plan::Plan &plan, plan::ProgramKind kind);
 

@@ -8,7 +8,9 @@
 #include "runtime/session/Evaluation.h"
 #include "runtime/support/FileWriting.h"
 
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <numeric>
@@ -89,7 +91,8 @@ static std::string partialOf(const std::string &path) { return path + ".partial"
 
 void removeUnfinishedResults(const InferenceOptions &options) {
   for (const auto &[name, path] : options.outputs)
-    ::unlink(partialOf(path).c_str());
+    if (path != standardOutput)
+      ::unlink(partialOf(path).c_str());
 }
 
 namespace {
@@ -97,9 +100,10 @@ namespace {
 /// One result file, to which every rank writes the rows that it computed.
 class ResultFile {
 public:
-  /// With a row for each sample, or the whole value.
-  ResultFile(const plan::Value &value, plan::ValueId id, std::string path, int64_t samples, bool isWhole)
-      : value(&value), id(id), isWhole(isWhole), path(std::move(path)) {
+  /// With a row for each sample, or the whole value. `memory`: of a result that goes to stdout.
+  ResultFile(const plan::Value &value, plan::ValueId id, std::string path, int memory, int64_t samples, bool isWhole)
+      : value(&value), id(id), isWhole(isWhole), path(std::move(path)),
+        memory(this->path == standardOutput ? memory : -1) {
     std::vector<int64_t> shape = value.globalShape;
     if (!isWhole)
       shape[0] = samples;
@@ -113,10 +117,8 @@ public:
   }
   ResultFile(ResultFile &&other) noexcept = delete;
 
-  std::string partial() const { return partialOf(path); }
-
   Status create() const {
-    int made = makeFileAnew(partial()); // every rank knows the name
+    int made = memory >= 0 ? ::dup(memory) : makeFileAnew(partialOf(path)); // every rank knows the name
     if (made < 0)
       return failed(-made);
     int code = ::posix_fallocate(made, 0, off_t(fileBytes));
@@ -126,7 +128,7 @@ public:
     return code == 0 ? Status::ok() : failed(code);
   }
   Status open() {
-    file = ::open(partial().c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    file = memory >= 0 ? ::dup(memory) : ::open(partialOf(path).c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
     return file >= 0 ? Status::ok() : failed(errno);
   }
   /// Rows `first` … of the result, from the first rows of a slot.
@@ -136,7 +138,11 @@ public:
       return code == 0 ? Status::ok() : failed(code);
     });
   }
-  Status finish() const { return ::rename(partial().c_str(), path.c_str()) == 0 ? Status::ok() : failed(errno); }
+  Status finish() const {
+    if (memory >= 0)
+      return copyToStandardOutput();
+    return ::rename(partialOf(path).c_str(), path.c_str()) == 0 ? Status::ok() : failed(errno);
+  }
 
   /// Whether this rank writes rows of the result: of ranks with the same rows, the first.
   bool isMine(plan::Coordinates at) const {
@@ -149,10 +155,22 @@ public:
 
 private:
   Status failed(int error) const {
-    return Status::error(ErrorKind::runFailed, "{}: the result ({} bytes) cannot be written: {}", path, fileBytes,
-                         std::strerror(error));
+    return Status::error(ErrorKind::runFailed, "{}: the result ({} bytes) cannot be written: {}",
+                         memory >= 0 ? "stdout" : path, fileBytes, std::strerror(error));
+  }
+  Status copyToStandardOutput() const {
+    std::array<char, 1 << 16> piece;
+    errno = 0;
+    for (off_t at = 0; at < fileBytes;) {
+      ssize_t got = ::pread(memory, piece.data(), piece.size(), at);
+      if (got <= 0 || std::fwrite(piece.data(), 1, size_t(got), stdout) != size_t(got))
+        return failed(errno);
+      at += got;
+    }
+    return std::fflush(stdout) == 0 ? Status::ok() : failed(errno);
   }
   std::string path, header;
+  int memory;
   int64_t rowBytes = 0, fileBytes = 0;
   int file = -1;
 };
@@ -215,7 +233,7 @@ Status runInference(const RankRun &run, const InferenceOptions &options, const d
   for (const auto &[name, path] : options.outputs) {
     plan::ValueId id = findOutput(program, name)->values.front();
     const plan::Value &value = run.plan.values[id];
-    files.push_back(std::make_unique<ResultFile>(value, id, path, dataset.numSamples(),
+    files.push_back(std::make_unique<ResultFile>(value, id, path, options.memory, dataset.numSamples(),
                                                  !plan::hasSampleRows(run.plan, program, value)));
   }
   StartInfo info;
@@ -242,8 +260,7 @@ Status runInference(const RankRun &run, const InferenceOptions &options, const d
   if (status)
     status = run.agree(run.rank == 0 ? each([](ResultFile &file) { return file.finish(); }) : Status::ok());
   if (!status && run.rank == 0)
-    for (auto &file : files)
-      ::unlink(file->partial().c_str());
+    removeUnfinishedResults(options);
   if (status)
     run.reporter.end({program.batch == 0 ? 1 : (dataset.numSamples() + program.batch - 1) / program.batch, 0,
                       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), false,

@@ -11,8 +11,12 @@
 
 namespace dg::session {
 
+/// The path that means stdout: the result is kept in memory until it is whole.
+inline constexpr const char *standardOutput = "-";
+
 struct InferenceOptions {
-  std::map<std::string, std::string> outputs; ///< output port → .npy file
+  std::map<std::string, std::string> outputs; ///< output port → .npy file; of one may be standardOutput
+  int memory = -1; ///< a file in memory that all ranks have, where one result goes to standardOutput
   uint64_t seed = 0;
   uint32_t threads = 1; ///< for the report
 };

@@ -208,7 +208,7 @@ Result<std::unique_ptr<Reporter>> RankSession::makeReporter() const {
     std::optional<LogPace> pace = assignment.logEvery;
     if (!pace && !bar)
       pace = LogPace::everySeconds(secondsBetweenLines);
-    printed = makeTextReporter(stdout, bar, pace);
+    printed = makeTextReporter(assignment.inference && assignment.inference->memory >= 0 ? stderr : stdout, bar, pace);
   }
   if (assignment.logDirectory.empty())
     return printed;

@@ -3,6 +3,7 @@
 
 #include "runtime/checkpoint/Retention.h"
 #include "runtime/data/Feeder.h"
+#include "runtime/plan/MetricPorts.h"
 #include "runtime/session/Evaluation.h"
 #include "runtime/session/ReplicaCheck.h"
 #include "runtime/session/report/LossChannel.h"
@@ -75,16 +76,17 @@ public:
   Loop(const RankRun &run, const TrainingOptions &options, const data::Dataset &dataset, data::Feeder feeder)
       : run(run), options(options), dataset(dataset), feeder(std::move(feeder)),
         program(indexOfProgram(run.plan, plan::ProgramKind::train)), batch(run.plan.programs[program].batch),
-        samples(size_t(batch)), channel(
-                                    run.plan, run.rank, run.transport, run.timeout,
-                                    [this](const StepInfo &info) {
-                                      state.lossSum += double(info.loss) * double(info.samples);
-                                      this->run.reporter.step(info);
-                                      // The step before left good parameters: what its checkpoint replaces may go.
-                                      if (pruneAfter == info.step - 1 && std::isfinite(info.loss))
-                                        prune();
-                                    },
-                                    run.progress) {}
+        samples(size_t(batch)), hasGradientNorm(hasOutput(run.plan.programs[program], plan::gradientNormPort)),
+        channel(
+            run.plan, run.rank, run.transport, run.timeout,
+            [this](const StepInfo &info) {
+              state.lossSum += double(info.loss) * double(info.samples);
+              this->run.reporter.step(info);
+              // The step before left good parameters: what its checkpoint replaces may go.
+              if (pruneAfter == info.step - 1 && std::isfinite(info.loss))
+                prune();
+            },
+            run.progress) {}
 
   Status begin(const checkpoint::Checkpoint *resume, const data::Dataset *evalDataset);
   Result<Outcome> train();
@@ -143,6 +145,7 @@ private:
   size_t program;
   int64_t batch;
   std::vector<int64_t> samples; ///< of a step
+  bool hasGradientNorm;
   checkpoint::TrainingState state;
   LossChannel channel;
   std::optional<Evaluation> evaluation;
@@ -224,6 +227,8 @@ Status Loop::runStep(const data::SampleOrder &order, int64_t count) {
   info.samples = count;
   info.learningRate = learningRate;
   info.loss = scalarOf(run.executor, program, "loss");
+  if (hasGradientNorm)
+    info.gradientNorm = scalarOf(run.executor, program, plan::gradientNormPort);
   if (run.trace)
     run.trace->collect(plan::ProgramKind::train, info.step);
   DG_RETURN_IF_ERROR(fromPeer(channel.push(info)));

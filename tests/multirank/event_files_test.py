@@ -34,7 +34,7 @@ class EventFilesTest(runs.JobTest):
     def test_read_back(self):
         for mesh in ("data=1", "data=1,pipe=2"):
             with self.subTest(mesh):
-                job, folder = self.job("lenet", "--batch", "64", "--mesh", mesh), self.path(mesh)
+                job, folder = self.job("lenet", "--batch", "64", "--mesh", mesh, "--optimizer", "sgd:lr=0.01,grad_norm=1"), self.path(mesh)
                 run = self.run_job(job, *runs.IMAGE_DATA, "--validation", "0.2", "--epochs", "3", "--lr-schedule", "cosine:steps=12",
                                    "--log-dir", folder)
                 files = [os.path.join(folder, name) for name in os.listdir(folder)]
@@ -51,6 +51,7 @@ class EventFilesTest(runs.JobTest):
                 for step in told:
                     self.assertEqual(found["train/loss", step], f32(steps[step]["loss"]))
                     self.assertEqual(found["train/lr", step], f32(steps[step]["lr"]))
+                    self.assertEqual(found["train/grad_norm", step], f32(steps[step]["grad_norm"]))
                 for event in run.of("epoch"):
                     self.assertEqual(found["epoch/loss", event["epoch"]], f32(event["loss"]))
                 self.assertEqual(len(run.of("eval")), 3)

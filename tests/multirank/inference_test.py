@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proves that results without a row for each sample are written whole where they are defined and refused where they are not, that a
-rank's own failure is what the run tells, and that a training of fixed sizes needs no --batch."""
+"""Proves that results without a row for each sample are written whole where they are defined and refused where they are not, that stdin
+and stdout are as good as files, that a rank's own failure is what the run tells, and that a training of fixed sizes needs no --batch."""
 import ast
 import functools
 import os
@@ -109,6 +109,18 @@ class InferenceTest(runs.JobTest):
         cut = self.compiled(RESULTS, "--infer", "--batch", "128", "--microbatches", "2")
         _, finished = self.infer(cut, 128, "m", code=2)
         self.assertIn("--microbatches 1", finished.err)
+
+    def test_stdin_and_stdout_are_as_good_as_files(self):
+        for mesh in ("data=1", "data=2", "pipe=2"):
+            with self.subTest(mesh):
+                job = self.compiled(RESULTS, "--infer", "--batch", "64", "--mesh", mesh)
+                self.infer(job, 150, "r")
+                with open(self.path("x.npy"), "rb") as file:
+                    piped = subprocess.run([runs.tool("dgrun"), job, "--input", "x=-", "--output", "r=-"], input=file.read(), capture_output=True)
+                self.assertEqual(piped.returncode, 0, piped.stderr)
+                with open(self.path("r.npy"), "rb") as file:
+                    self.assertEqual(piped.stdout, file.read())
+                self.assertIn(b"done after 3 steps", piped.stderr)
 
     def test_own_failure_is_told(self):
         # The first stage cannot feed its row, and the second waits for it.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proves what --weights, --weights-rename and --weights-skip give a model that is tuned further: the bits of the trained tensors under
 their new names, the initial values of the model for what is skipped or lacking, over any mesh."""
+import os
 import subprocess
 
 import checkpoint_files
@@ -58,7 +59,8 @@ class WeightsTest(runs.JobTest):
                               "features.bias), 1 skipped (head.weight)\n", said)
 
     def test_what_the_file_lacks_is_said(self):
-        found, said = self.parameters("new", "--weights", self.trained, "--weights-rename", "trunk.weight=features.weight",
+        # The folder of a checkpoint is as good as its file.
+        found, said = self.parameters("new", "--weights", os.path.dirname(self.trained), "--weights-rename", "trunk.weight=features.weight",
                                       "--weights-skip", "head.*", lr="0", steps="1")
         fresh, _ = self.parameters("new", lr="0", steps="1")
         self.assertEqual(found["features.bias"], fresh["features.bias"])

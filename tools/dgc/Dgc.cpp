@@ -79,7 +79,8 @@ int main(int argc, char **argv) {
                    "become the input y (default: the model's)");
   what->add_option("--optimizer", request.optimizer,
                    "sgd:lr=0.01,momentum=0.5 | adam, adamw, adagrad, rmsprop, lamb, lion; all take weight_decay,\n"
-                   "clip_norm and clip_value; ';*.bias:weight_decay=0' after it sets the decay of parameters by name,\n"
+                   "clip_norm, clip_value and grad_norm=1, the norm of all gradients in dgrun's reports;\n"
+                   "';*.bias:weight_decay=0' after it sets the decay of parameters by name,\n"
                    "';head.*:lr=0.1' their rate, which dgrun's --lr and --lr-schedule scale with all others\n"
                    "(default: the model's dg.optimizer)");
   what->add_option("--freeze", request.frozen,
@@ -107,7 +108,8 @@ int main(int argc, char **argv) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   what->add_option("--weights", request.weights,
-                   "FILE.safetensors: parameters start from its tensors, by name (default: as the model says)");
+                   "FILE.safetensors, or a checkpoint as DIR/best: parameters start from its tensors, by name\n"
+                   "(default: as the model says)");
   what->add_option("--weights-rename", request.weightRenames,
                    "OLD=NEW: tensors of --weights as parameters of other names, as 'backbone.*=features.*'; the first\n"
                    "that matches decides, one that matches nothing is an error (default: none)")

@@ -56,7 +56,8 @@ static void addData(CLI::Option_group &app, Flags &flags) {
   app.add_option(
          "--data", flags.data,
          "ARGUMENT=SOURCE: IDX(.gz), .npy, .npz[:NAME], .safetensors[:NAME], token files .u16/.u32 (:+1 for the "
-         "tokens that follow), shards separated by commas (a suffix at the end is of all of them), or randn:1000x10, "
+         "tokens that follow), - for one of them on stdin, shards separated by commas (a suffix at the end is of all "
+         "of them), or randn:1000x10, "
          "randint:10:1000; shapes must match, or end with :nhwc (channels last in the file) or :reshape (its elements "
          "in their order); default: none")
       ->expected(1)
@@ -86,10 +87,11 @@ static void addData(CLI::Option_group &app, Flags &flags) {
   app.add_flag("--no-shuffle", flags.noShuffle, "take the samples in the order of the files; default: off")
       ->excludes(buffer);
   app.add_flag("--drop-last", flags.dropLast, "leave out a last, smaller batch; default: it is trained too");
-  app.add_option("--input", flags.input, "ARGUMENT=@FILE: what to infer from; default: none")
+  app.add_option("--input", flags.input, "ARGUMENT=@FILE: what to infer from, or - for stdin; default: none")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--output", flags.output, "OUTPUT=@FILE.npy: where results go; default: none")
+  app.add_option("--output", flags.output,
+                 "OUTPUT=@FILE.npy: where results go; of one -, stdout, with the report on stderr; default: none")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }

@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
       fmt::print(stderr, "dgrun: note: {} ended without releasing {}; its lock is replaced\n", lock->replaced(),
                  printable(flags.checkpoint));
   }
-  auto assignment = dgrun::prepare(flags, **job, where->ranksOnHost);
+  auto assignment = dgrun::prepare(flags, **job, *where);
   if (!assignment)
     return endBeforeRanks(options, assignment.status());
   if (lock)

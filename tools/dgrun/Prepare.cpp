@@ -8,8 +8,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <set>
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace dg::dgrun {
 
@@ -126,7 +129,23 @@ static std::string findTrainingFlag(const Flags &flags) {
   return "";
 }
 
-static Status prepareInference(const Flags &flags, const plan::Plan &plan, Assignment &assignment) {
+/// Where ranks write a result that goes to stdout once it is whole.
+static Result<int> makeMemory(const Flags &flags, const std::string &output, bool isAlone) {
+  auto refuse = [&](const char *why) {
+    return Status::error(ErrorKind::usage, "--output {}: {}; give it a file: --output NAME=@FILE.npy", output, why);
+  };
+  if (flags.json)
+    return refuse("--json writes to stdout too");
+  if (!isAlone)
+    return refuse("the ranks were not started by one dgrun, and have no stdout in common");
+  if (::isatty(STDOUT_FILENO))
+    return refuse("stdout is a terminal");
+  if (int memory = ::memfd_create("dgrun result", MFD_CLOEXEC); memory >= 0)
+    return memory;
+  return Status::error(ErrorKind::runFailed, "--output {}: no memory for it: {}", output, std::strerror(errno));
+}
+
+static Status prepareInference(const Flags &flags, const plan::Plan &plan, bool isAlone, Assignment &assignment) {
   if (!flags.data.empty() || !flags.evalData.empty() || flags.epochs || flags.steps)
     return Status::error(ErrorKind::usage,
                          "--input and --output infer; --data, --eval-data, --epochs and --steps train");
@@ -146,6 +165,14 @@ static Status prepareInference(const Flags &flags, const plan::Plan &plan, Assig
     if (!options.outputs.emplace(pair->first, path).second)
       return Status::error(ErrorKind::usage, "--output {}: '{}' was given before; give each output one file", text,
                            pair->first);
+    if (path != session::standardOutput)
+      continue;
+    if (options.memory >= 0)
+      return Status::error(ErrorKind::usage, "--output {}: stdout was given before; it takes one result", text);
+    auto memory = makeMemory(flags, text, isAlone);
+    if (!memory)
+      return memory.status();
+    options.memory = *memory;
   }
   DG_RETURN_IF_ERROR(checkInference(plan, options));
   auto specs = readSpecs("--input", flags.input, flags.normalize, assignment.seed);
@@ -318,7 +345,7 @@ static Status checkTrace(const std::string &path) {
   return Status::error(ErrorKind::usage, "--trace {}: there is no folder {}: make it, or choose another", path, folder);
 }
 
-Result<Assignment> prepare(const Flags &flags, const session::Job &job, int64_t ranksOnHost) {
+Result<Assignment> prepare(const Flags &flags, const session::Job &job, const Where &where) {
   const plan::Plan &plan = job.plan();
   DG_RETURN_IF_ERROR(checkTrace(flags.trace));
   Assignment assignment;
@@ -346,16 +373,16 @@ Result<Assignment> prepare(const Flags &flags, const session::Job &job, int64_t 
   assignment.dryRun = flags.dryRun;
   assignment.profile = flags.profile;
   assignment.timeout = std::chrono::milliseconds(int64_t(std::min(flags.timeoutSeconds, 1e9) * 1000));
-  assignment.ranksOnHost = ranksOnHost;
+  assignment.ranksOnHost = where.ranksOnHost;
   assignment.threads =
-      flags.threads.value_or(std::max(1u, uint32_t(session::usableCores().size()) / uint32_t(ranksOnHost)));
+      flags.threads.value_or(std::max(1u, uint32_t(session::usableCores().size()) / uint32_t(where.ranksOnHost)));
   if (assignment.dryRun)
     return assignment; // it needs no data
   bool isInference = !flags.input.empty() || !flags.output.empty() || !plan.findProgram(plan::ProgramKind::train);
   DG_RETURN_IF_ERROR(openCheckpoint(flags, plan, isInference || flags.evaluate, assignment));
   assignment.seed = flags.seed.value_or(assignment.resume ? assignment.resume->state().seed : 0);
   DG_RETURN_IF_ERROR(flags.evaluate ? prepareEvaluation(flags, plan, assignment)
-                     : isInference  ? prepareInference(flags, plan, assignment)
+                     : isInference  ? prepareInference(flags, plan, where.isAlone(), assignment)
                                     : prepareTraining(flags, plan, assignment));
   return assignment;
 }

@@ -4,12 +4,12 @@
 
 #include "runtime/checkpoint/FolderLock.h"
 #include "runtime/session/RankSession.h"
-#include "tools/dgrun/Flags.h"
+#include "tools/dgrun/Where.h"
 
 namespace dg::dgrun {
 
-/// Opens data and checkpoint and completes the options. `job` outlives the assignment; `ranksOnHost` share its cores.
-Result<session::Assignment> prepare(const Flags &flags, const session::Job &job, int64_t ranksOnHost);
+/// Opens data and checkpoint and completes the options. `job` outlives the assignment.
+Result<session::Assignment> prepare(const Flags &flags, const session::Job &job, const Where &where);
 
 /// Makes the locked folder the one that this training writes to: sets those checkpoints aside that --resume-older
 /// passed over, and has every save ask whether the lock is still there. For node 0, before ranks are forked; the lock

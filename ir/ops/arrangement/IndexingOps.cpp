@@ -2,8 +2,9 @@
 // Ops that read or write at places given by integers.
 #include "ir/ops/arrangement/IndexingOps.h"
 #include "ir/dialect/ElementTypes.h"
+#include "ir/dialect/Expression.h"
 #include "ir/dialect/HostTensorAccess.h"
-#include "ir/ops/elementwise/ElementwiseOps.h"
+#include "ir/ops/elementwise/LogicOps.h"
 #include "ir/rules/GradientBuilding.h"
 #include "ir/rules/ShardingRules.h"
 #include "ir/rules/TypeInference.h"
@@ -62,6 +63,9 @@ FailureOr<Type> EmbeddingOp::inferType(Adaptor op, const Rejection &reject) {
     return failure();
   if (table.getRank() != 2)
     return reject("has table ", table, ", expected [rows, width]");
+  const int64_t rows = table.isDynamicDim(0) ? INT64_MAX : table.getDimSize(0);
+  if (auto row = op.getPadding(); row && (int64_t(*row) < 0 || int64_t(*row) >= rows))
+    return reject("has padding ", int64_t(*row), " and table ", table, ", expected one of its rows, from 0");
   SmallVector<int64_t> shape(indices.getShape());
   shape.push_back(table.getDimSize(1));
   return RankedTensorType::get(shape, table.getElementType());
@@ -69,7 +73,17 @@ FailureOr<Type> EmbeddingOp::inferType(Adaptor op, const Rejection &reject) {
 
 Gradients EmbeddingOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   uint64_t rows = tensorOf(getTable()).getDimSize(0);
-  return SmallVector<Value>{create<EmbeddingGradOp>(builder, getLoc(), grads[0], getIndices(), rows), Value()};
+  Value grad = grads[0];
+  if (std::optional<uint64_t> row = getPadding()) {
+    auto indices = tensorOf(getIndices());
+    SmallVector<int64_t> shape(indices.getShape());
+    shape.push_back(1);
+    Value number = buildFilled(builder, getLoc(), RankedTensorType::get({}, indices.getElementType()), double(*row));
+    Value isTrained = create<CompareOp>(builder, getLoc(), getIndices(), number, "ne");
+    grad = create<SelectOp>(builder, getLoc(), buildReshape(builder, getLoc(), isTrained, shape), grad,
+                            Expression(builder, getLoc(), grad).number(0));
+  }
+  return SmallVector<Value>{create<EmbeddingGradOp>(builder, getLoc(), grad, getIndices(), rows), Value()};
 }
 
 ShardingRule EmbeddingOp::getShardingRule() {
@@ -109,7 +123,7 @@ FailureOr<Type> EmbeddingGradOp::inferType(Adaptor op, const Rejection &reject) 
 
 /// Linear in the gradient.
 Gradients EmbeddingGradOp::buildGradients(OpBuilder &builder, ValueRange grads) {
-  return SmallVector<Value>{create<EmbeddingOp>(builder, getLoc(), grads[0], getIndices()), Value()};
+  return SmallVector<Value>{create<EmbeddingOp>(builder, getLoc(), grads[0], getIndices(), IntegerAttr()), Value()};
 }
 
 ShardingRule EmbeddingGradOp::getShardingRule() {

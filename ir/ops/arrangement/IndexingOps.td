@@ -5,11 +5,14 @@
 
 include "ir/dialect/OpBase.td"
 
-def DG_EmbeddingOp : DG_Op<"embedding", (ins DG_Tensor:$table, DG_Tensor:$indices), (outs DG_Tensor:$result), [Gradient, Sharded, Cost, Indices]> {
+def DG_EmbeddingOp : DG_Op<"embedding", (ins DG_Tensor:$table, DG_Tensor:$indices, OptionalAttr<I64Attr>:$padding), (outs DG_Tensor:$result), [Gradient, Sharded, Cost, Indices]> {
   let evaluation = Evaluates;
   let summary = "Rows of a table";
   let precision = Table;
-  let description = [{Table [v, d], indices […] of integers, result […, d]. Example: `%e = dg.embedding %table, %tokens`.}];
+  let description = [{
+    Table [v, d], indices […] of integers, result […, d]. Reading row `padding` does not train it, as PyTorch's `padding_idx`.
+    Example: `%e = dg.embedding %table, %tokens {padding = 0}`.
+  }];
 }
 def DG_EmbeddingGradOp : DG_Op<"embedding_grad", (ins DG_Tensor:$grad, DG_Tensor:$indices, I64Attr:$rows), (outs DG_Tensor:$result), [Gradient, Sharded, CostPerElement<1>, Indices]> {
   let evaluation = Evaluates;

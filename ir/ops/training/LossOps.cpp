@@ -244,8 +244,8 @@ static SampleMeasure buildClassLoss(OpBuilder &builder, Location loc, Value logP
   Value count = counted;
   if (weight) {
     Value table = buildReshape(builder, loc, weight, {classes, 1});
-    Value own =
-        buildReshape(builder, loc, create<EmbeddingOp>(builder, loc, table, inside), tensorOf(inside).getShape());
+    Value own = buildReshape(builder, loc, create<EmbeddingOp>(builder, loc, table, inside, IntegerAttr()),
+                             tensorOf(inside).getShape());
     count = counted ? Value(create<MulOp>(builder, loc, own, counted)) : own;
   }
   auto times = [&](Expression value, Value factor) {

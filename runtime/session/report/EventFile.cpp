@@ -145,6 +145,8 @@ public:
       return;
     writer.scalar("train/loss", info.step, double(info.loss));
     writer.scalar("train/lr", info.step, info.learningRate);
+    if (info.gradientNorm)
+      writer.scalar("train/grad_norm", info.step, double(*info.gradientNorm));
     if (last != Clock::time_point())
       writer.scalar("train/samples_per_second", info.step,
                     double(samples) / std::chrono::duration<double>(now - last).count());

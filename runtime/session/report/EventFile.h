@@ -10,9 +10,9 @@
 
 namespace dg::session {
 
-/// A reporter that writes DIRECTORY/events.out.tfevents.… and prints nothing. Tags: train/loss, train/lr and
-/// train/samples_per_second of at most 20 steps a second, epoch/loss, eval/loss and eval/accuracy, each at its step.
-/// Makes the folder; fails (usage) if it cannot write there.
+/// A reporter that writes DIRECTORY/events.out.tfevents.… and prints nothing. Tags: train/loss, train/lr,
+/// train/samples_per_second and, where the job computes it, train/grad_norm of at most 20 steps a second, epoch/loss,
+/// eval/loss and eval/accuracy, each at its step. Makes the folder; fails (usage) if it cannot write there.
 Result<std::unique_ptr<Reporter>> makeEventReporter(const std::string &directory);
 
 /// Passes everything on to both.

@@ -68,8 +68,12 @@ Status LossChannel::retire(bool wait, bool &moved) {
   }
   ++retired;
   moved = true;
-  if (rank == 0)
-    onStep(slot.info);
+  if (rank != 0)
+    return Status::ok();
+  slot.info.loss = slot.numbers[0];
+  if (slot.info.gradientNorm)
+    slot.info.gradientNorm = slot.numbers[1];
+  onStep(slot.info);
   return Status::ok();
 }
 
@@ -86,8 +90,9 @@ Status LossChannel::push(const StepInfo &info) {
     DG_RETURN_IF_ERROR(retire(opened - retired == depth, moved));
   Slot &slot = slots[opened++ % depth];
   slot.info = info;
-  slot.request = rank == 0 ? transport->startReceive(source, stepTag, &slot.info.loss, sizeof(float))
-                           : transport->startSend(0, stepTag, &slot.info.loss, sizeof(float));
+  slot.numbers = {info.loss, info.gradientNorm.value_or(0)};
+  slot.request = rank == 0 ? transport->startReceive(source, stepTag, slot.numbers.data(), sizeof slot.numbers)
+                           : transport->startSend(0, stepTag, slot.numbers.data(), sizeof slot.numbers);
   return Status::ok();
 }
 

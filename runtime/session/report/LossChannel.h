@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings the loss of each step from the pipeline stage that computes it to rank 0, which reports it, as messages of a
-// few bytes that nobody waits for: rank 0 may be some steps behind with its report.
+// Brings the loss of each step, and the norm of its gradients, from the pipeline stage that computes them to rank 0,
+// which reports them, as messages of a few bytes that nobody waits for: rank 0 may be some steps behind with its
+// report.
 #pragma once
 
 #include "runtime/executor/ProgressBoard.h"
@@ -31,7 +32,8 @@ public:
   LossChannel &operator=(const LossChannel &) = delete;
 
   bool isSource() const { return rank == source; }
-  /// After each step. `info.loss` counts on the source, the rest on rank 0. Does not block unless many steps are open.
+  /// After each step. `info.loss` and the value of `info.gradientNorm` count on the source, the rest on rank 0. Does
+  /// not block unless many steps are open.
   Status push(const StepInfo &info);
   /// Returns when rank 0 has reported every step that was pushed.
   Status drain();
@@ -40,6 +42,7 @@ private:
   static constexpr size_t depth = 32;
   struct Slot {
     StepInfo info;
+    std::array<float, 2> numbers = {}; ///< that travel: loss and norm
     Transport::Request request = 0;
   };
   /// Ends the oldest open request; waits for it if `wait`. Sets `moved` if there was one to end.

@@ -41,6 +41,8 @@ std::string RunProgress::rates(Clock::time_point now, bool isShort) const {
   const double seconds = std::chrono::duration<double>(now - started).count();
   std::string text = isShort ? fmt::format("  loss {:.4f}", last.loss) : fmt::format("  loss {:.6f}", last.loss);
   text += fmt::format("  lr {:.4g}", last.learningRate);
+  if (last.gradientNorm)
+    text += fmt::format("  grad {:.4g}", *last.gradientNorm);
   if (seconds <= 0 || steps == 0)
     return text;
   const double rate = double(samples) / seconds;

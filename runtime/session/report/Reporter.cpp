@@ -92,6 +92,8 @@ public:
       return;
     JsonLine line("step");
     line.add("step", info.step).add("loss", info.loss).add("lr", info.learningRate).add("step_us", info.stepUs);
+    if (info.gradientNorm)
+      line.add("grad_norm", *info.gradientNorm);
     print(std::move(line.add("samples", info.samples)), throttle.isDue());
   }
   void inferred(const InferredInfo &info) override {

@@ -34,6 +34,7 @@ struct StepInfo {
   int64_t stepInEpoch = 0, samples = 0;
   float loss = 0;
   double stepUs = 0, learningRate = 0;
+  std::optional<float> gradientNorm = {}; ///< where the job computes it
 };
 
 /// A step of an inference.

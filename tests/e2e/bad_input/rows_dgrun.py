@@ -238,6 +238,11 @@ def flag_rows():
     add("a batch of no evaluations", ["--eval-batch", "2"], USAGE, ["--eval-batch", "--eval-data"])
     add("a rate of an evaluation", ["--evaluate", "--eval-data", "x=x.npy", "--eval-data", "y=y.npy", "--lr", "1"], USAGE, ["--lr", "--evaluate"], data=[])
     add("a stop of an inference", ["--input", "x=@x.npy", "--stop-when", "eval.loss:patience=1"], USAGE, ["--stop-when", "infers"], data=[])
+    add("nothing on stdin", ["--data", "x=-", "--data", "y=y.npy"], USAGE, ["-: stdin holds nothing", "pipe a .npy"], data=[])
+    for name, arguments, says in [("events and results on stdout", ["--output", "rows=-", "--json"], "--json"),
+                                  ("results to stdout for two ranks that were not started together", ["--output", "rows=-", "-n", "1", "--nnodes", "2", "--node-rank", "0"],
+                                   "one dgrun")]:
+        add(name, ["--input", "places=@place 5.npy", *arguments], USAGE, [says, "rows=@FILE.npy"], job="places.dgx", data=[])
     add("inference by a training job", ["--input", "x=@x.npy", "--output", "y=@out.npy"], USAGE, ["--infer"], data=[])
     return rows
 

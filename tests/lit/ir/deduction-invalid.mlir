@@ -295,6 +295,15 @@ dg.graph @forward(%i: tensor<4xi32>) {
 
 // -----
 
+dg.graph @forward(%i: tensor<4xi32>) {
+  %t = dg.parameter "table" tensor<10x6xf32> normal 0.02
+  // expected-error@+1 {{'dg.embedding' op has padding 10 and table 'tensor<10x6xf32>', expected one of its rows, from 0}}
+  %y = dg.embedding %t, %i {padding = 10 : i64}
+  dg.return %y
+}
+
+// -----
+
 dg.graph @forward(%x: tensor<4x6xf32>, %i: tensor<5xi32>) {
   // expected-error@+1 {{'dg.pick' op has rows 'tensor<4x6xf32>' and indices 'tensor<5xi32>', expected one index for each row}}
   %y = dg.pick %x, %i

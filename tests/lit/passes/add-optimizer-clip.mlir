@@ -1,5 +1,5 @@
 // Clipping by norm sums the squares of all gradients, each beside its parameter and the sum where the loss is made, and every
-// gradient is clipped by it; weight decay follows the groups; lamb's length is that of the whole parameter.
+// gradient is clipped by it; the norm is a result of the step; weight decay follows the groups; lamb's length is that of the whole parameter.
 // RUN: dg-opt %s "--dg-add-optimizer=optimizer=sgd:clip_norm=2,clip_value=0.5,weight_decay=0.25;b:weight_decay=0" | FileCheck %s
 // RUN: dg-opt %s --dg-add-optimizer=optimizer=lamb | FileCheck %s --check-prefix=LAMB
 // RUN: dg-opt %s --dg-add-optimizer=optimizer=rmsprop:alpha=0.5 | FileCheck %s --check-prefix=RMSPROP
@@ -12,10 +12,12 @@
 // CHECK: %[[W2:.+]] = dg.reduce_sum {{.*}}dims = array<i64: 0, 1>{{.*}}origin = 7
 // CHECK: %[[B2:.+]] = dg.reduce_sum {{.*}}origin = 8
 // CHECK: %[[SQUARE:.+]] = dg.add %[[W2]], %[[B2]] {place = #dg.place<label = "gradient norm", origin = 9, phase = update>}
+// CHECK: %[[NORM:.+]] = dg.sqrt %[[SQUARE]] {place = #dg.place<label = "gradient norm", origin = 9, phase = update>}
 // CHECK: %[[CW:.+]] = dg.clip_gradient %[[GW]], %[[SQUARE]] {max_norm = 2.000000e+00 : f64, max_value = 5.000000e-01 : f64, {{.*}}origin = 7
 // CHECK: dg.sgd %{{.+}}, %[[CW]] {{.*}}weight_decay = 2.500000e-01
 // CHECK: %[[CB:.+]] = dg.clip_gradient %[[GB]], %[[SQUARE]]
 // CHECK: dg.sgd %{{.+}}, %[[CB]] {{.*}}weight_decay = 0.000000e+00
+// CHECK: dg.return %{{.+}}, %[[NORM]] {names = ["loss", "grad_norm"]
 
 // LAMB: %[[R:.+]], %[[M:.+]], %[[V:.+]] = dg.lamb_direction
 // LAMB: %[[PP:.+]] = dg.reduce_sum

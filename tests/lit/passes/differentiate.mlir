@@ -85,3 +85,25 @@ dg.graph @infer(%x: tensor<4xf32>) typed {
   %y = dg.relu %x : (tensor<4xf32>) -> tensor<4xf32>
   dg.return %y {names = ["y"]} : (tensor<4xf32>) -> ()
 }
+
+// -----
+
+// Reading the row of padding does not train it; another use of the table does.
+// CHECK-LABEL: dg.graph @train(
+// CHECK-SAME: %[[I:[a-z0-9]+]]: tensor<3xi64>
+dg.graph @loss(%i: tensor<3xi64>) typed {
+  %t = dg.parameter "t" tensor<4x2xf32> normal 0.5 : tensor<4x2xf32>
+  %e = dg.embedding %t, %i {padding = 1 : i64} : (tensor<4x2xf32>, tensor<3xi64>) -> tensor<3x2xf32>
+  %a = dg.reduce_sum %e {dims = array<i64: 0, 1>} : (tensor<3x2xf32>) -> tensor<f32>
+  %b = dg.reduce_sum %t {dims = array<i64: 0, 1>} : (tensor<4x2xf32>) -> tensor<f32>
+  // CHECK: %[[OTHER:.+]] = dg.expand {{.*}} -> tensor<4x2xf32>
+  // CHECK: %[[G:.+]] = dg.expand {{.*}} -> tensor<3x2xf32>
+  // CHECK: %[[ROW:.+]] = dg.constant {{.*}}value = 1.000000e+00 : f64} : () -> tensor<i64>
+  // CHECK: %[[IS_OTHER:.+]] = dg.compare %[[I]], %[[ROW]] {{.*}}predicate = "ne"
+  // CHECK: %[[MASK:.+]] = dg.reshape %[[IS_OTHER]] {{.*}} -> tensor<3x1xi1>
+  // CHECK: %[[TRAINED:.+]] = dg.select %[[MASK]], %[[G]], {{.*}} -> tensor<3x2xf32>
+  // CHECK: %[[READ:.+]] = dg.embedding_grad %[[TRAINED]], %[[I]]
+  // CHECK: dg.add %[[OTHER]], %[[READ]]
+  %loss = dg.add %a, %b : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  dg.return %loss {names = ["loss"]} : (tensor<f32>) -> ()
+}

@@ -6,6 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 using namespace dg;
 using namespace dg::data;
 using dg::test::TemporaryFolder;
@@ -183,6 +186,29 @@ TEST(Dataset, indicesOutsideTheirTableAreNamed) {
   }
   expectError(open(folder.write("negative", "\0\0\x09\2\0\0\0\1\0\0\0\2\1\xfe"s), plan::DType::i32, 4),
               ErrorKind::badInput, {"sample 0 holds -2 at element 1"});
+}
+
+// A set that takes long to read is opened without reading it: what is wrong behind its beginning is refused when it is
+// fed, by the same words.
+TEST(Dataset, indicesOfALargeSetAreCheckedAsTheyAreRead) {
+  TemporaryFolder folder;
+  constexpr int64_t length = 1 << 20, samples = 20;
+  std::string path = folder.write("tokens.u16", "");
+  std::filesystem::resize_file(path, length * samples * 2);
+  std::ofstream(path, std::ios::app | std::ios::binary) << "\x05\0"s;
+  DataSpecs specs;
+  specs.sources = {{"y", path + ":+1"}};
+  auto dataset = Dataset::open({{"y", plan::DType::i32, {length}, 5}}, specs);
+  ASSERT_TRUE(dataset) << dataset.status().message();
+  ASSERT_EQ(dataset->numSamples(), samples);
+  std::vector<std::byte> row(length * 4);
+  EXPECT_TRUE(dataset->find("y")->copySample(samples - 2, row.data()));
+  EXPECT_FALSE(dataset->find("y")->copySample(samples - 1, row.data()));
+  EXPECT_NE(dataset->find("y")
+                ->refusal(samples - 1)
+                .message()
+                .find("sample 19 holds 5 at element 1048575; argument 'y' takes 0 to 4"),
+            std::string::npos);
 }
 
 // Places of ONNX count from the end where they are negative: -4 is the first of 4, -5 is none.

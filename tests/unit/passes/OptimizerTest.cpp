@@ -86,6 +86,28 @@ TEST(Optimizer, ARateOfAGroupIsThatRate) {
   }
 }
 
+TEST(Optimizer, TheNormIsOfAllGradientsBeforeClipping) {
+  for (auto [optimizer, isTold] :
+       {std::pair("sgd", false), {"sgd:grad_norm=1", true}, {"adam:clip_norm=0.5,clip_value=2", true}}) {
+    SCOPED_TRACE(optimizer);
+    auto context = test::makeContext();
+    OwningOpRef<ModuleOp> module = test::parse(*context, text);
+    ASSERT_TRUE(module);
+    PassManager manager(context.get());
+    AddOptimizerOptions options;
+    options.optimizer = optimizer;
+    manager.addPass(createAddOptimizer(options));
+    ASSERT_TRUE(succeeded(manager.run(*module)));
+    TensorMap inputs{{"loss", {{}, {0}}}, {"g", {{4}, {2, -4, 5, -6}}}};
+    ParameterStore parameters;
+    auto results = ReferenceExecutor().run(module->lookupSymbol<GraphOp>("train"), inputs, parameters, {.lr = 0.1});
+    ASSERT_TRUE(succeeded(results));
+    ASSERT_EQ(results->count("grad_norm"), size_t(isTold));
+    if (isTold)
+      EXPECT_EQ(results->at("grad_norm").data[0], 9);
+  }
+}
+
 TEST(Optimizer, GroupsSetTheirWeightDecay) {
   auto spec = parseOptimizer("adamw:lr=0.1;*.bias:weight_decay=0;head.*:weight_decay=0.5");
   ASSERT_TRUE(spec);

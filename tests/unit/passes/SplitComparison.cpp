@@ -7,6 +7,7 @@
 #include "passes/Pipeline.h"
 #include "passes/partition/Mesh.h"
 #include "passes/train/OptimizerSpec.h"
+#include "runtime/plan/MetricPorts.h"
 #include "tests/unit/ir/OpTable.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -121,6 +122,8 @@ Attempt trainWhole(ModuleOp model, const Training &training) {
     if (failed(results))
       return {std::nullopt, errors.text};
     outcome.losses.push_back(results->at("loss").data[0]);
+    if (auto norm = results->find(plan::gradientNormPort); norm != results->end())
+      outcome.gradientNorms.push_back(norm->second.data[0]);
   }
   outcome.parameters = parameters.tensors();
   FailureOr<TensorMap> results = run("eval", samples.back(), numEvaluated(training), 1);
@@ -183,6 +186,8 @@ Attempt trainSplit(ModuleOp model, ModuleOp chunks, const Training &training, co
     if (failed(results))
       return {std::nullopt, errors.text};
     outcome.losses.push_back(results->total("loss").value_or(std::nan("")));
+    if (std::optional<double> norm = results->total(plan::gradientNormPort))
+      outcome.gradientNorms.push_back(*norm);
   }
   FailureOr<TensorMap> parameters = ranks.gatherParameters();
   if (failed(parameters))
@@ -217,6 +222,11 @@ std::string firstDifference(const Outcome &whole, const Outcome &split, double t
   for (size_t step = 0; step < whole.losses.size(); ++step)
     if (differs(whole.losses[step], split.losses[step], std::abs(whole.losses[step])))
       return says("the loss of step " + std::to_string(step + 1), whole.losses[step], split.losses[step]);
+  if (whole.gradientNorms.size() != split.gradientNorms.size())
+    return "one of the programs lacks the norm of the gradients";
+  for (auto [step, norms] : llvm::enumerate(llvm::zip_equal(whole.gradientNorms, split.gradientNorms)))
+    if (auto [a, b] = norms; differs(a, b, std::abs(a)))
+      return says("the norm of the gradients of step " + std::to_string(step + 1), a, b);
   for (const auto &[name, tensor] : whole.parameters) {
     auto found = split.parameters.find(name);
     if (found == split.parameters.end() || found->second.shape != tensor.shape)

@@ -40,8 +40,8 @@ struct Split {
 
 /// What a run leaves.
 struct Outcome {
-  std::vector<double> losses;
-  ir::TensorMap parameters; ///< at the end, optimizer state too
+  std::vector<double> losses, gradientNorms; ///< by step; norms where the compiler makes them
+  ir::TensorMap parameters;                  ///< at the end, optimizer state too
   double evalLoss = 0;
   std::optional<double> accuracy;
 };

@@ -25,13 +25,17 @@ TEST(LossChannel, lossesArriveInOrder) {
   for (int64_t rank = 0; rank < 4; ++rank)
     ranks.emplace_back([&, rank] {
       LossChannel channel(plan, rank, transports[size_t(rank)].get(), std::chrono::seconds(20),
-                          [&](const StepInfo &info) { seen.push_back(info.loss + 1000.0f * float(info.step)); });
+                          [&](const StepInfo &info) {
+                            seen.push_back(info.loss + 1000.0f * float(info.step));
+                            EXPECT_EQ(info.gradientNorm, info.loss + 0.5f);
+                          });
       EXPECT_EQ(channel.isSource(), rank == 2);
       for (int64_t epoch = 0; epoch < 3; ++epoch) {
         for (int64_t step = 0; step < 100; ++step) {
           StepInfo info;
           info.step = epoch * 100 + step;
           info.loss = rank == 2 ? float(info.step) : -1;
+          info.gradientNorm = info.loss + 0.5f;
           ASSERT_TRUE(channel.push(info));
         }
         ASSERT_TRUE(channel.drain());

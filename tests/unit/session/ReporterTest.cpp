@@ -44,7 +44,7 @@ void tellAll(Reporter &reporter) {
   start.program = plan::ProgramKind::train;
   start.stepsPerEpoch = 2;
   reporter.start(start);
-  reporter.step({1, 1, 1, 64, 0.1f, 12.5});
+  reporter.step({1, 1, 1, 64, 0.1f, 12.5, 0, 0.75f});
   reporter.step({2, 1, 2, 64, std::nanf(""), 12.5});
   reporter.epoch({1, 0.25, 2.0, 0.01, 128});
   EvaluationInfo evaluation;
@@ -68,7 +68,9 @@ TEST(Reporter, jsonLinesHoldTheirFields) {
   EXPECT_EQ(events[0]["model"], "odd \"name\"\n");
   EXPECT_EQ(events[1]["loss"].get<float>(), 0.1f);
   EXPECT_EQ(events[1]["step_us"], 12.5);
+  EXPECT_EQ(events[1]["grad_norm"], 0.75);
   EXPECT_TRUE(events[2]["loss"].is_null());
+  EXPECT_FALSE(events[2].contains("grad_norm"));
   EXPECT_EQ(events[3]["loss"], 0.25);
   EXPECT_EQ(events[3]["samples"], 128);
   EXPECT_EQ(events[4]["accuracy"], 0.875);
@@ -146,6 +148,9 @@ TEST(Reporter, aBarFitsAnyWidth) {
   }
   EXPECT_EQ(progress.line(begin + 93900ms),
             "  step 1407/9380 (epoch 2/10)  loss 0.250000  lr 0.001  640 samples/s  13:17 left");
+  progress.start(start, begin);
+  progress.step({1, 1, 1, 64, 0.25f, 1000, 0.001, 12.5f});
+  EXPECT_EQ(progress.line(begin), "  step 1/9380 (epoch 1/10)  loss 0.250000  lr 0.001  grad 12.5");
 }
 
 TEST(Reporter, theChecksumIsCastagnolis) {
