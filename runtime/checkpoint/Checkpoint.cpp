@@ -42,7 +42,7 @@ static std::optional<int64_t> stepOfName(const std::string &name) {
   int64_t step = 0;
   const char *end = name.data() + name.size();
   auto [stop, error] = std::from_chars(name.data() + prefix.size(), end, step);
-  if (error != std::errc() || stop != end || step < 0)
+  if (error != std::errc() || (stop != end && std::string_view(stop, end) != replacedSuffix) || step < 0)
     return std::nullopt;
   return step;
 }
@@ -63,11 +63,15 @@ std::vector<int64_t> namedStepsIn(const std::string &directory) {
     if (auto step = stepOfName(at->path().filename().string()))
       steps.push_back(*step);
   std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
   return steps;
 }
 
 static std::string folderOf(const std::string &directory, int64_t step) {
-  return (fs::path(directory) / nameOfStep(step)).string();
+  const std::string folder = (fs::path(directory) / nameOfStep(step)).string();
+  std::error_code error;
+  const bool isBetweenRenames = !fs::exists(folder, error) && fs::exists(folder + std::string(replacedSuffix), error);
+  return isBetweenRenames ? folder + std::string(replacedSuffix) : folder;
 }
 
 std::vector<int64_t> stepsIn(const std::string &directory) {
@@ -112,20 +116,49 @@ Result<Checkpoint> Checkpoint::openOne(const std::string &folder) {
   return checkpoint;
 }
 
+Result<Checkpoint> Checkpoint::openStep(const std::string &directory, int64_t step) {
+  const std::string folder = folderOf(directory, step);
+  auto opened = openOne(folder);
+  if (opened && opened->state().step != step)
+    return Status::error(ErrorKind::badInput, "{}: its manifest is that of step {}", folder, opened->state().step);
+  return opened;
+}
+
+Result<std::vector<Verified>> verify(const std::string &path, const plan::Plan *plan, Purpose purpose) {
+  std::vector<Verified> all;
+  auto add = [&](const std::string &folder, Result<Checkpoint> opened) {
+    Verified one{folder, opened.status()};
+    if (opened) {
+      one.step = opened->state().step, one.bytes = opened->bytes(), one.numTensors = opened->numTensors();
+      if (plan)
+        one.status = opened->check(*plan, purpose);
+    }
+    all.push_back(std::move(one));
+  };
+  std::error_code error;
+  const std::vector<int64_t> steps = namedStepsIn(path);
+  if (steps.empty())
+    add(path, Checkpoint::open(path));
+  for (int64_t step : steps) {
+    auto opened = Checkpoint::openStep(path, step);
+    if (opened || fs::exists(folderOf(path, step), error))
+      add(folderOf(path, step), std::move(opened));
+  }
+  if (steps.empty() && !fs::exists(fs::path(path) / tensorFileName, error))
+    return all.front().status;
+  return all;
+}
+
 Result<Checkpoint> Checkpoint::openLatest(const std::string &directory, Unreadable unreadable) {
   std::vector<int64_t> steps = namedStepsIn(directory);
   std::vector<PassedOver> unread;
   for (; !steps.empty(); steps.pop_back()) {
-    const std::string folder = folderOf(directory, steps.back());
-    auto opened = openOne(folder);
-    std::string reason = opened.status().message();
-    if (opened && opened->state().step != steps.back())
-      reason = fmt::format("{}: its manifest is that of step {}", folder, opened->state().step);
-    if (reason.empty()) {
+    auto opened = openStep(directory, steps.back());
+    if (opened) {
       opened->unread = std::move(unread);
       return opened;
     }
-    unread.push_back({steps.back(), folder, std::move(reason)});
+    unread.push_back({steps.back(), folderOf(directory, steps.back()), opened.status().message()});
     if (unreadable == Unreadable::refuse)
       break;
   }

@@ -4,6 +4,7 @@
 //   DIR/step-000123/model.safetensors   parameters and optimizer state, whole tensors
 //   DIR/step-000123/manifest.json       where the run stood, hash of the tensors
 //   DIR/step-000200.partial/            being written, or left by a run that died; never read
+//   DIR/step-000123.replaced/           the one of that step, where a run died between the two renames of its successor
 #pragma once
 
 #include "runtime/checkpoint/Manifest.h"
@@ -38,7 +39,12 @@ public:
   /// whole file once to verify its hash. Fails with badInput, naming what cannot be read.
   static Result<Checkpoint> open(const std::string &path, Unreadable unreadable = Unreadable::refuse);
 
+  /// That of one step of a folder, which its manifest must be of.
+  static Result<Checkpoint> openStep(const std::string &directory, int64_t step);
+
   const TrainingState &state() const { return manifest.state; }
+  uint64_t bytes() const { return manifest.fileBytes; } ///< of its tensors
+  size_t numTensors() const { return tensors.tensors().size(); }
   const std::string &path() const { return folder; }
   /// Those of later steps that could not be read, the latest first. Empty without Unreadable::passOver.
   const std::vector<PassedOver> &passedOver() const { return unread; }
@@ -67,6 +73,19 @@ private:
 /// continue `from`: the run would replace them one by one, and until then the latest would be another training's.
 Result<Checkpoint> continueIn(const std::string &directory, Checkpoint from, Unreadable unreadable);
 
+/// What `dgrun --verify` says of one checkpoint.
+struct Verified {
+  std::string folder;
+  Status status = Status::ok(); ///< what is wrong with it
+  int64_t step = 0;
+  uint64_t bytes = 0;
+  size_t numTensors = 0;
+};
+
+/// Reads the checkpoint, or every one of a folder, to its last byte, and compares it with `plan` unless that is null.
+/// Changes nothing; one that a run removes meanwhile is left out. Fails (badInput) where there is none.
+Result<std::vector<Verified>> verify(const std::string &path, const plan::Plan *plan, Purpose purpose);
+
 /// The manifest of the checkpoint in `folder`. Fails with badInput.
 Result<Manifest> readManifest(const std::string &folder);
 
@@ -86,6 +105,10 @@ Status setAside(const PassedOver &damaged);
 
 /// "step-000123".
 std::string nameOfStep(int64_t step);
+/// What nameOfStep has after it while it is written, or removed.
+inline constexpr const char *partialSuffix = ".partial";
+/// While its successor takes its place, on a file system that cannot exchange two names.
+inline constexpr std::string_view replacedSuffix = ".replaced";
 
 /// The parameters and states of a plan, each global tensor once, as the file holds them; `ids` are the first values of
 /// that name.

@@ -7,6 +7,7 @@
 #include "runtime/plan/TaskTraits.h"
 #include "runtime/support/FileWriting.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -22,8 +23,6 @@ namespace fs = std::filesystem;
 
 /// Made and removed when a run begins.
 static constexpr const char *probeName = "probe.partial";
-/// Of the folder of a checkpoint that is being written.
-static constexpr const char *partialSuffix = ".partial";
 
 namespace {
 
@@ -81,9 +80,14 @@ void removeUnfinished(const std::string &directory) {
   removeProbe(directory);
   std::error_code error;
   for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error))
-    if (std::string name = at->path().filename().string(); name.starts_with("step-") && name.ends_with(partialSuffix)) {
+    if (std::string name = at->path().filename().string(); name.starts_with("step-")) {
       std::error_code ignored;
-      fs::remove_all(at->path(), ignored);
+      const fs::path successor = at->path().parent_path() / at->path().stem();
+      const bool isReplaced = name.ends_with(replacedSuffix);
+      if (isReplaced && !fs::exists(successor, ignored))
+        fs::rename(at->path(), successor, ignored); // it is the checkpoint of its step still
+      else if (isReplaced || name.ends_with(partialSuffix))
+        fs::remove_all(at->path(), ignored);
     }
 }
 
@@ -133,33 +137,42 @@ static Status notFinite(int64_t step, const plan::Value &value, const std::strin
                        step, value.name, bad, consequence);
 }
 
-Status checkFinite(const plan::Plan &plan, plan::Coordinates at, const ValueAccess &values, int64_t step) {
-  const CheckpointTensors tensors = tensorsOf(plan);
-  const std::vector<bool> mustBeFinite = findFloatsWritten(plan, tensors);
+static Status findNonFinite(const plan::Plan &plan, plan::Coordinates at, const CheckpointTensors &tensors,
+                            const std::vector<bool> &mustBeFinite, const ValueAccess &values, int64_t step,
+                            const char *consequence) {
   for (size_t i = 0; i < tensors.ids.size(); ++i) {
     const plan::Value &value = plan.values[tensors.ids[i]];
     if (mustBeFinite[i] && writesShard(value, at))
       DG_RETURN_IF_ERROR(values.inspect(tensors.ids[i], 0, [&](std::span<const std::byte> data) {
         std::string bad = plan::describeNonFinite(data, value.dtype);
-        return bad.empty() ? Status::ok() : notFinite(step, value, bad, "");
+        return bad.empty() ? Status::ok() : notFinite(step, value, bad, consequence);
       }));
   }
   return Status::ok();
 }
 
+Status checkFinite(const plan::Plan &plan, plan::Coordinates at, const ValueAccess &values, int64_t step) {
+  const CheckpointTensors tensors = tensorsOf(plan);
+  return findNonFinite(plan, at, tensors, findFloatsWritten(plan, tensors), values, step, "");
+}
+
 /// `partial` gets the name `final`. What has that name, whole or not, keeps it until then: a kill at any moment leaves
-/// one of the two under it.
+/// one of the two under it. It is removed only once the new name is on the disk: else a crash could leave the old name
+/// with nothing behind it.
 static Status moveIntoPlace(const std::string &partial, const std::string &final) {
   std::error_code ignored;
   if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, final.c_str(), RENAME_NOREPLACE) == 0)
     return Status::ok();
+  const std::string directory = fs::path(final).parent_path().string();
   if (errno == EEXIST && ::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, final.c_str(), RENAME_EXCHANGE) == 0) {
+    DG_RETURN_IF_ERROR(syncNames(directory));
     fs::remove_all(partial, ignored); // now the one that was there
     return Status::ok();
   }
   // A file system without these flags, as NFS: what was there keeps its bytes, under another name for a moment.
-  std::string replaced = final + ".replaced";
-  fs::remove_all(replaced, ignored);
+  std::string replaced = final + std::string(replacedSuffix);
+  if (fs::exists(final, ignored))
+    fs::remove_all(replaced, ignored);
   bool wasThere = ::rename(final.c_str(), replaced.c_str()) == 0;
   if (::rename(partial.c_str(), final.c_str()) != 0) {
     Status status = failed(final, "cannot be renamed into place", errno);
@@ -167,21 +180,19 @@ static Status moveIntoPlace(const std::string &partial, const std::string &final
       ::rename(replaced.c_str(), final.c_str());
     return status;
   }
+  DG_RETURN_IF_ERROR(syncNames(directory));
   fs::remove_all(replaced, ignored);
   return Status::ok();
 }
 
 Result<CheckpointWriter> CheckpointWriter::create(const plan::Plan &plan, int64_t rank, const std::string &directory,
-                                                  const ValueAccess &values, Agreement agree, bool allowNan,
-                                                  const std::string &run) {
+                                                  const Agreement &agree, bool allowNan, const std::string &run) {
   CheckpointWriter writer;
   writer.plan = &plan;
   writer.rank = rank;
   writer.at = plan.mesh.coordinatesOf(rank);
   writer.directory = directory;
   writer.run = run;
-  writer.values = &values;
-  writer.agree = std::move(agree);
   writer.tensors = tensorsOf(plan);
   writer.mustBeFinite = findFloatsWritten(plan, writer.tensors);
   if (allowNan)
@@ -192,9 +203,9 @@ Result<CheckpointWriter> CheckpointWriter::create(const plan::Plan &plan, int64_
   writer.layout = std::move(*layout);
   // Found now and not at the first save, which may be hours later.
   const std::string probe = probeIn(directory);
-  Status status = writer.agree(rank == 0 ? makeProbe(directory, probe) : Status::ok());
+  Status status = agree(rank == 0 ? makeProbe(directory, probe) : Status::ok());
   if (status)
-    status = writer.agree(rank == 0 ? Status::ok() : openProbe(directory, probe));
+    status = agree(rank == 0 ? Status::ok() : openProbe(directory, probe));
   if (rank == 0)
     removeProbe(directory);
   if (!status)
@@ -202,8 +213,34 @@ Result<CheckpointWriter> CheckpointWriter::create(const plan::Plan &plan, int64_
   return writer;
 }
 
+std::string CheckpointWriter::pathOf(int64_t step) const { return (fs::path(directory) / nameOfStep(step)).string(); }
+
+std::string CheckpointWriter::partialOf(int64_t step) const { return pathOf(step) + partialSuffix; }
+
+std::vector<plan::ValueId> CheckpointWriter::ownValues() const {
+  std::vector<plan::ValueId> ids;
+  for (plan::ValueId id : tensors.ids)
+    if (writesShard(plan->values[id], at))
+      ids.push_back(id);
+  return ids;
+}
+
+Status CheckpointWriter::forEachRun(plan::Coordinates of,
+                                    const std::function<Status(size_t, const ShardRun &)> &use) const {
+  for (size_t i = 0; i < tensors.ids.size(); ++i) {
+    const plan::Value &value = plan->values[tensors.ids[i]];
+    if (!writesShard(value, of))
+      continue;
+    const auto elementBytes = plan::sizeOf(value.dtype);
+    for (const ShardRun &run : shardRunsOf(value, plan->mesh, of))
+      DG_RETURN_IF_ERROR(use(i, {run.local * elementBytes, run.global * elementBytes, run.elements * elementBytes}));
+  }
+  return Status::ok();
+}
+
 /// The whole file is reserved first: a disk that is too small is found before anything is written.
-Status CheckpointWriter::reserve(const std::string &partial) const {
+Status CheckpointWriter::reserve(int64_t step) const {
+  const std::string partial = partialOf(step);
   std::error_code error;
   fs::remove_all(partial, error);
   if (!fs::create_directory(partial, error))
@@ -223,47 +260,114 @@ Status CheckpointWriter::reserve(const std::string &partial) const {
   return writeAll(file.get(), layout.header.data(), layout.header.size(), 0, path);
 }
 
-Status CheckpointWriter::writeShards(const std::string &partial, int64_t step) const {
-  std::string path = partial + "/" + tensorFileName;
+Status CheckpointWriter::checkFinite(int64_t step, const ValueAccess &from) const {
+  return findNonFinite(*plan, at, tensors, mustBeFinite, from, step,
+                       ": no checkpoint is written of it, earlier ones are as they were");
+}
+
+Result<std::string> CheckpointWriter::writeShards(int64_t step, const ValueAccess &from,
+                                                  const std::atomic<bool> &isCancelled) const {
+  std::string path = partialOf(step) + "/" + tensorFileName;
   File file(path, O_WRONLY);
   if (file.get() < 0)
     return failed(path, "cannot be opened", file.error());
-  bool wrote = false;
-  for (size_t i = 0; i < tensors.ids.size(); ++i) {
-    const plan::Value &value = plan->values[tensors.ids[i]];
-    if (!writesShard(value, at))
-      continue;
-    DG_RETURN_IF_ERROR(values->inspect(tensors.ids[i], 0, [&](std::span<const std::byte> data) {
-      if (std::string bad = mustBeFinite[i] ? plan::describeNonFinite(data, value.dtype) : ""; !bad.empty())
-        return notFinite(step, value, bad, ": no checkpoint is written of it, earlier ones are as they were");
-      size_t elementBytes = size_t(plan::sizeOf(value.dtype));
-      for (const ShardRun &run : shardRunsOf(value, plan->mesh, at)) {
-        DG_RETURN_IF_ERROR(writeAll(file.get(), data.data() + size_t(run.local) * elementBytes,
-                                    size_t(run.elements) * elementBytes,
-                                    layout.offsets[i] + uint64_t(run.global) * elementBytes, path));
-        wrote = true;
+  constexpr int64_t mostAtOnce = 8 << 20; // between two looks at isCancelled
+  package::ContentHash hash;
+  auto write = [&](size_t tensor, const ShardRun &run) {
+    return from.inspect(tensors.ids[tensor], 0, [&](std::span<const std::byte> data) {
+      for (int64_t done = 0, count; done < run.elements; done += count) {
+        if (isCancelled)
+          return Status::error(ErrorKind::runFailed, "{}: the run ended while it was written", path);
+        count = std::min(run.elements - done, mostAtOnce);
+        const auto part = data.subspan(size_t(run.local + done), size_t(count));
+        hash.add(part); // before the system has seen it
+        DG_RETURN_IF_ERROR(
+            writeAll(file.get(), part.data(), part.size(), layout.offsets[tensor] + uint64_t(run.global + done), path));
       }
       return Status::ok();
-    }));
-  }
-  if (wrote && ::fdatasync(file.get()) != 0)
+    });
+  };
+  DG_RETURN_IF_ERROR(forEachRun(at, write));
+  if (::fdatasync(file.get()) != 0)
     return failed(path, "cannot be synchronised", errno);
-  return Status::ok();
+  return hash.text();
 }
 
-Status CheckpointWriter::finish(const std::string &partial, const std::string &final,
-                                const TrainingState &state) const {
+namespace {
+
+/// Bytes of the file that must be those which somebody wrote, in their order.
+struct Part {
+  struct Piece {
+    uint64_t begin, end;
+  };
+  std::string who, expected; ///< the hash
+  std::vector<Piece> pieces = {};
+  size_t next = 0; ///< the first piece that is not read to its end
+  package::ContentHash hash = {};
+
+  void add(uint64_t offset, std::span<const std::byte> read) {
+    const uint64_t end = offset + read.size();
+    for (; next < pieces.size() && pieces[next].begin < end; ++next) {
+      const uint64_t from = std::max(pieces[next].begin, offset), to = std::min(pieces[next].end, end);
+      hash.add(read.subspan(from - offset, to - from));
+      if (pieces[next].end > end)
+        return;
+    }
+  }
+};
+
+} // namespace
+
+/// Reads the whole file, for the hash of all and those of the parts. Not through a mapping: a disk that cannot be read
+/// would be a signal there. Returns 0 or errno.
+static int readBack(int file, uint64_t bytes, package::ContentHash &whole, std::vector<Part> &parts) {
+  std::vector<std::byte> buffer(std::min<uint64_t>(bytes, 8 << 20));
+  for (uint64_t offset = 0; offset < bytes;) {
+    const ssize_t count = ::pread(file, buffer.data(), buffer.size(), off_t(offset));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return count < 0 ? errno : EIO; // shorter than it was made
+    const std::span<const std::byte> read(buffer.data(), size_t(count));
+    whole.add(read);
+    for (Part &part : parts)
+      part.add(offset, read);
+    offset += uint64_t(count);
+  }
+  return 0;
+}
+
+Status CheckpointWriter::prove(const TrainingState &state, const std::vector<std::string> &hashes) const {
+  const std::string partial = partialOf(state.step);
   std::string tensorPath = partial + "/" + tensorFileName, manifestPath = partial + "/" + manifestFileName;
+  std::vector<Part> parts;
+  parts.push_back({"its header", package::hashOf(layout.header), {{0, layout.header.size()}}});
+  for (size_t other = 0; other < hashes.size(); ++other) {
+    Part part{fmt::format("rank {}'s part", other), hashes[other]};
+    auto add = [&](size_t tensor, const ShardRun &run) {
+      const uint64_t begin = layout.offsets[tensor] + uint64_t(run.global);
+      part.pieces.push_back({begin, begin + uint64_t(run.elements)});
+      return Status::ok();
+    };
+    DG_RETURN_IF_ERROR(forEachRun(plan->mesh.coordinatesOf(int64_t(other)), add));
+    parts.push_back(std::move(part));
+  }
+  package::ContentHash whole;
   {
     File file(tensorPath, O_RDONLY);
     if (file.get() < 0 || ::fsync(file.get()) != 0)
       return failed(tensorPath, "cannot be synchronised", file.get() < 0 ? file.error() : errno);
+    ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED); // what is read now comes from the disk
+    if (int code = readBack(file.get(), layout.fileBytes, whole, parts); code != 0)
+      return failed(tensorPath, "cannot be read back", code);
   }
-  auto mapped = package::MappedFile::open(tensorPath);
-  if (!mapped)
-    return mapped.status();
-  auto bytes = mapped->bytes();
-  std::string text = toJson({state, bytes.size(), package::hashOf(bytes)});
+  for (const Part &part : parts)
+    if (part.hash.text() != part.expected)
+      return Status::error(ErrorKind::runFailed,
+                           "{}: what is read back of {} is not what was written: look at the disk and the memory of "
+                           "the hosts; earlier checkpoints are as they were",
+                           tensorPath, part.who);
+  const std::string text = toJson({state, layout.fileBytes, whole.text()});
   {
     File file(makeNewFile(manifestPath));
     if (file.get() < 0)
@@ -271,31 +375,24 @@ Status CheckpointWriter::finish(const std::string &partial, const std::string &f
     DG_RETURN_IF_ERROR(writeAll(file.get(), text.data(), text.size(), 0, manifestPath));
     if (::fsync(file.get()) != 0)
       return failed(manifestPath, "cannot be synchronised", errno);
+    ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
   }
   DG_RETURN_IF_ERROR(syncNames(partial));
   // A manifest that cannot be read would make a checkpoint that does not exist.
   auto written = readManifest(partial);
   if (!written)
     return Status::error(ErrorKind::runFailed, "{}; earlier checkpoints are as they were", written.status().message());
-  DG_RETURN_IF_ERROR(checkOwner());
-  DG_RETURN_IF_ERROR(moveIntoPlace(partial, final));
+  return Status::ok();
+}
+
+Status CheckpointWriter::publish(int64_t step) const {
+  DG_RETURN_IF_ERROR(moveIntoPlace(partialOf(step), pathOf(step)));
   return syncNames(directory);
 }
 
-Result<std::string> CheckpointWriter::write(const TrainingState &state) {
-  std::string final = (fs::path(directory) / nameOfStep(state.step)).string(), partial = final + partialSuffix;
-  Status status = agree(rank == 0 ? reserve(partial) : Status::ok());
-  if (status)
-    status = agree(writeShards(partial, state.step));
-  if (status)
-    status = agree(rank == 0 ? finish(partial, final, state) : Status::ok());
-  if (status)
-    return final;
-  if (rank == 0) {
-    std::error_code error;
-    fs::remove_all(partial, error);
-  }
-  return status;
+void CheckpointWriter::discard(int64_t step) const {
+  std::error_code error;
+  fs::remove_all(partialOf(step), error);
 }
 
 } // namespace dg::checkpoint

@@ -107,6 +107,9 @@ Result<Manifest> manifestFromJson(const std::string &text, const std::string &pa
       return damaged("is not the manifest of a checkpoint");
     if (json.at("version") != formatVersion)
       return damaged(fmt::format("has format version {}, expected {}", json.at("version").dump(), formatVersion));
+    // The hash is of what the text says; so is every byte then.
+    if (text != json.dump(2) + "\n" && text != json.dump())
+      return damaged("was altered: it is not as it was written");
     std::string hash = json.at("manifest_xxh3").get<std::string>();
     nlohmann::json rest = json;
     rest.erase("manifest_xxh3");

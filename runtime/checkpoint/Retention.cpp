@@ -2,6 +2,7 @@
 #include "runtime/checkpoint/Retention.h"
 
 #include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/support/FileWriting.h"
 
 #include <filesystem>
 #include <sys/statvfs.h>
@@ -10,11 +11,14 @@ namespace dg::checkpoint {
 
 namespace fs = std::filesystem;
 
-/// The manifest goes first: without it what is left is not a checkpoint.
-static void removeCheckpoint(const fs::path &folder) {
+/// It loses its name first: what a run leaves that is ended meanwhile is not taken for a checkpoint, and is reclaimed.
+static void removeCheckpoint(const std::string &folder) {
   std::error_code error;
-  if (fs::remove(folder / manifestFileName, error))
-    fs::remove_all(folder, error);
+  const std::string partial = folder + partialSuffix;
+  fs::remove_all(partial, error);
+  fs::rename(folder, partial, error);
+  if (!error)
+    fs::remove_all(partial, error);
 }
 
 /// A link with that name points there from now on; at no moment there is none.
@@ -25,6 +29,8 @@ static void link(const fs::path &directory, const std::string &target) {
   fs::create_symlink(target, made, error);
   if (!error)
     fs::rename(made, directory / bestName, error);
+  if (!error)
+    syncFolder(directory.string()); // before the one that it pointed to is removed
 }
 
 void retain(const std::string &directory, const Retention &retention) {
@@ -36,7 +42,7 @@ void retain(const std::string &directory, const Retention &retention) {
   std::vector<int64_t> steps = stepsIn(directory);
   for (size_t i = 0; i + size_t(retention.keep) < steps.size(); ++i)
     if (steps[i] != retention.best)
-      removeCheckpoint(fs::path(directory) / nameOfStep(steps[i]));
+      removeCheckpoint((fs::path(directory) / nameOfStep(steps[i])).string());
 }
 
 uint64_t bytesNeeded(const plan::Plan &plan) {

@@ -381,7 +381,7 @@ int Coordinator::finish() {
   int code = 0; // finished after all, unless someone says otherwise
   std::string why;
   if (isSaveOverdue) {
-    why = fmt::format("{} came, and not every rank had left {} s later; {} killed", savedFor,
+    why = fmt::format("{} came, and not every rank had left {} s later (--save-timeout); {} killed", savedFor,
                       options.saveTime.count() / 1000, others);
     local.tellFailure({.text = why});
     code = exitTerminated;

@@ -138,7 +138,7 @@ Status writeAndProve(const std::string &partial, const std::vector<PackageEntry>
 
 Status writePackage(const std::string &path, const std::vector<PackageEntry> &entries, const SigningKey *key) {
   DG_RETURN_IF_ERROR(checkNames(entries));
-  const std::string target = followLinks(path), partial = fmt::format("{}.{}.partial", target, randomSuffix());
+  const std::string target = followLinks(path), partial = makePartialName(target);
   Status status = writeAndProve(partial, entries, key);
   if (status && std::rename(partial.c_str(), target.c_str()) != 0)
     status =

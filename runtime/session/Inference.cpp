@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <numeric>
 #include <unistd.h>
 
@@ -138,10 +139,16 @@ public:
       return code == 0 ? Status::ok() : failed(code);
     });
   }
+  /// What this rank wrote is on the disk then.
+  Status synchronise() const { return ::fsync(file) == 0 ? Status::ok() : failed(errno); }
+  /// Gives it its name, or to stdout, once all ranks have synchronised.
   Status finish() const {
     if (memory >= 0)
       return copyToStandardOutput();
-    return ::rename(partialOf(path).c_str(), path.c_str()) == 0 ? Status::ok() : failed(errno);
+    if (::rename(partialOf(path).c_str(), path.c_str()) != 0)
+      return failed(errno);
+    int code = syncFolder(std::filesystem::path(path).parent_path().string());
+    return code == 0 ? Status::ok() : failed(code);
   }
 
   /// Whether this rank writes rows of the result: of ranks with the same rows, the first.
@@ -255,6 +262,8 @@ Status runInference(const RankRun &run, const InferenceOptions &options, const d
     status = each([](ResultFile &file) { return file.open(); });
   if (status)
     status = inferAll(run, options, dataset, *feeder, files, hasPeerFailed);
+  if (status)
+    status = each([](ResultFile &file) { return file.synchronise(); });
   if (!hasPeerFailed)
     status = run.agree(status);
   if (status)

@@ -3,7 +3,7 @@
 // threads.
 #pragma once
 
-#include "runtime/checkpoint/CheckpointWriter.h"
+#include "runtime/checkpoint/CheckpointSave.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/ProgressBoard.h"
 #include "runtime/session/report/MemoryUse.h"
@@ -25,6 +25,8 @@ struct RankRun {
   Reporter &reporter;             ///< silent on all ranks but 0
   Transport *transport = nullptr; ///< null: one rank
   checkpoint::Agreement agree;
+  /// For saves: waits as long as a disk may take.
+  checkpoint::Exchange exchange;
   /// Everyone's bytes, by rank; all ranks call it alike. Needed by checkReplicas and evaluations.
   std::function<Result<std::vector<std::string>>(const std::string &mine)> gather;
   /// Asked before each step of a training and of its evaluations, from 1; false on all ranks before the same step once

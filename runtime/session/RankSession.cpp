@@ -239,6 +239,9 @@ Result<int> RankSession::work() {
   RankRun run{plan, context.rank(), *executor, *reporter};
   run.transport = transport.get();
   run.agree = [this](const Status &mine) { return agree(mine); };
+  run.exchange = [this](const std::string &mine) {
+    return context.allGather(mine, deadlineIn(std::max(longestMeeting, assignment.timeout)));
+  };
   run.gather = [this](const std::string &mine) { return context.allGather(mine, deadlineIn(assignment.timeout)); };
   run.mayStartStep = [this](uint64_t step) { return context.mayStartStep(step); };
   run.progress = &context.board();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/Training.h"
 
-#include "runtime/checkpoint/Retention.h"
 #include "runtime/data/Feeder.h"
 #include "runtime/plan/MetricPorts.h"
 #include "runtime/session/Evaluation.h"
 #include "runtime/session/ReplicaCheck.h"
+#include "runtime/session/Saver.h"
 #include "runtime/session/report/LossChannel.h"
 
 #include <cmath>
@@ -82,11 +82,11 @@ public:
             [this](const StepInfo &info) {
               state.lossSum += double(info.loss) * double(info.samples);
               this->run.reporter.step(info);
-              // The step before left good parameters: what its checkpoint replaces may go.
-              if (pruneAfter == info.step - 1 && std::isfinite(info.loss))
-                prune();
+              if (std::isfinite(info.loss))
+                saver.hasGoodLoss(info.step);
             },
-            run.progress) {}
+            run.progress),
+        saver(run, options) {}
 
   Status begin(const checkpoint::Checkpoint *resume, const data::Dataset *evalDataset);
   Result<Outcome> train();
@@ -126,15 +126,18 @@ private:
   Status checkLoss(const char *what, double loss, int64_t parametersStep) const;
   /// Inside an epoch, before its next step: what is due after the step before it. `stopped` as evaluate.
   Result<Outcome> betweenSteps();
-  Status save();
-  /// Removes the checkpoints that --keep does not keep, on rank 0; what fails is said by the next save.
-  void prune();
+  /// Saves the state of now, behind the steps that follow; at the end before it returns.
+  Status save(bool isEnd = false);
   /// Without a checkpoint, which would have refused them: whether the last step left finite parameters.
   Status checkParameters() const;
   Result<Outcome> finish(Outcome outcome);
   /// A failure inside a step or in a message means that another rank is gone or silent.
   Status fromPeer(Status status) {
     hasPeerFailed = hasPeerFailed || !status;
+    return status;
+  }
+  Status fromSaver(Status status) {
+    hasPeerFailed = hasPeerFailed || (!status && saver.hasPeerFailed());
     return status;
   }
 
@@ -149,13 +152,9 @@ private:
   checkpoint::TrainingState state;
   LossChannel channel;
   std::optional<Evaluation> evaluation;
-  std::optional<checkpoint::CheckpointWriter> writer;
-  int64_t savedStep = -1;
-  std::string lastCheckpoint, checkpointBefore; ///< empty: none
-  bool isNewBest = false;                       ///< the last evaluation, which then is saved
-  std::optional<int64_t> bestSaved;             ///< the step of the best checkpoint
-  std::optional<int64_t> pruneAfter;            ///< the step of a checkpoint whose parameters have not given a loss yet
-  uint64_t stepsHere = 0;                       ///< of this process, those of evaluations too
+  Saver saver;
+  bool isNewBest = false; ///< the last evaluation, which then is saved
+  uint64_t stepsHere = 0; ///< of this process, those of evaluations too
   Clock::time_point started = Clock::now();
 };
 
@@ -163,10 +162,6 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
   if (resume) {
     DG_RETURN_IF_ERROR(resume->restore(run.plan, run.at(), run.executor));
     state = resume->state();
-    savedStep = state.step;
-    lastCheckpoint = resume->path();
-    if (state.kept && options.keepBest && state.kept->metric == options.keepBest->name)
-      bestSaved = state.kept->step;
   }
   state.model = run.plan.model.name;
   state.seed = options.seed;
@@ -183,13 +178,7 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
       return made.status();
     evaluation.emplace(std::move(*made));
   }
-  if (!options.checkpointDirectory.empty()) {
-    auto made = checkpoint::CheckpointWriter::create(run.plan, run.rank, options.checkpointDirectory, run.executor,
-                                                     run.agree, options.allowNan, options.checkpointRun);
-    if (!made)
-      return made.status();
-    writer.emplace(std::move(*made));
-  }
+  DG_RETURN_IF_ERROR(saver.begin(resume));
   StartInfo info;
   info.plan = &run.plan;
   info.program = plan::ProgramKind::train;
@@ -201,6 +190,7 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
   info.seed = options.seed;
   info.target = run.target;
   info.step = state.step;
+  info.copyBytes = saver.copyBytes();
   if (resume)
     info.resumedFrom = resume->path();
   run.reporter.start(info);
@@ -240,16 +230,10 @@ Status Loop::checkLoss(const char *what, double loss, int64_t parametersStep) co
     return Status::ok();
   if (run.progress)
     run.progress->task.store(0, std::memory_order_relaxed); // the last one is over, and not to blame
-  const bool isLastSuspect = savedStep == parametersStep && !lastCheckpoint.empty();
-  const std::string &good = isLastSuspect ? checkpointBefore : lastCheckpoint;
-  return Status::error(
-      ErrorKind::runFailed,
-      "the loss {} step {} is {}, expected a finite number; {}{}: find the op that made it with --check-numerics, "
-      "learn "
-      "slower with --lr, or go on with --allow-nan",
-      what, state.step, std::isnan(loss) ? "nan" : "infinite",
-      good.empty() ? "this run has no checkpoint from before it" : fmt::format("the last good checkpoint is {}", good),
-      isLastSuspect ? fmt::format(" ({} holds the parameters that it came from)", lastCheckpoint) : "");
+  return Status::error(ErrorKind::runFailed,
+                       "the loss {} step {} is {}, expected a finite number; {}: find the op that made it with "
+                       "--check-numerics, learn slower with --lr, or go on with --allow-nan",
+                       what, state.step, std::isnan(loss) ? "nan" : "infinite", saver.describeGood(parametersStep));
 }
 
 Status Loop::checkReplicas() {
@@ -276,7 +260,8 @@ Status Loop::checkReplicas() {
 Result<Outcome> Loop::evaluate(std::optional<EvaluationInfo> &found) {
   if (!evaluation)
     return Outcome::done;
-  run.reporter.flush(); // nothing more is told until it is over
+  DG_RETURN_IF_ERROR(fromSaver(saver.settle())); // nobody asks after it meanwhile
+  run.reporter.flush();                          // nothing more is told until it is over
   auto mayGoOn = [this] { return run.mayStartStep(++stepsHere); };
   auto info = evaluation->evaluate(channel, options.seed, mayGoOn, hasPeerFailed);
   if (!info)
@@ -302,37 +287,10 @@ void Loop::report(std::optional<EvaluationInfo> evaluated, bool isDue) {
     options.stopWhen->metric.observe(*evaluated, options.stopWhen->least, state.stopping);
 }
 
-Status Loop::save() {
-  if (!writer || (savedStep == state.step && !isNewBest))
-    return Status::ok();
-  isNewBest = false;
+Status Loop::save(bool isEnd) {
+  const bool again = std::exchange(isNewBest, false);
   DG_RETURN_IF_ERROR(fromPeer(channel.drain())); // rank 0 writes the sum of losses into the manifest
-  run.setPhase(RankPhase::checkpointing);
-  auto begin = Clock::now();
-  auto path = writer->write(state);
-  if (!path)
-    return path.status();
-  savedStep = state.step;
-  checkpointBefore = std::exchange(lastCheckpoint, *path);
-  const bool isBest = state.kept && state.kept->step == state.step;
-  if (run.rank == 0) {
-    if (isBest)
-      bestSaved = state.step;
-    DG_RETURN_IF_ERROR(writer->checkOwner());
-    checkpoint::retain(options.checkpointDirectory, {0, bestSaved});
-    pruneAfter = state.step;
-    if (options.allowNan)
-      prune();
-  }
-  run.reporter.checkpoint({*path, state.step, secondsSince(begin), isBest});
-  run.setPhase(RankPhase::training);
-  return Status::ok();
-}
-
-void Loop::prune() {
-  pruneAfter.reset();
-  if (writer->checkOwner())
-    checkpoint::retain(options.checkpointDirectory, {options.keep, bestSaved});
+  return fromSaver(isEnd ? saver.saveAtOnce(state, again) : saver.saveBehind(state, again));
 }
 
 Status Loop::checkParameters() const {
@@ -340,6 +298,7 @@ Status Loop::checkParameters() const {
 }
 
 Result<Outcome> Loop::betweenSteps() {
+  DG_RETURN_IF_ERROR(fromSaver(saver.advance(state.step)));
   if (state.position == 0)
     return Outcome::done;
   if (evaluation && options.evalEvery.isDueAfterStep(state.step) && state.evaluatedStep != state.step) {
@@ -386,16 +345,14 @@ Result<Outcome> Loop::finish(Outcome outcome) {
     outcome = *evaluatedOutcome;
     report(evaluated, options.evalEvery.isDueAfterStep(state.step));
   }
-  if (!writer && outcome == Outcome::done)
+  if (!saver.isOn() && outcome == Outcome::done)
     DG_RETURN_IF_ERROR(run.agree(checkParameters()));
-  DG_RETURN_IF_ERROR(save());
-  if (pruneAfter)
-    prune(); // nothing comes after it in this run
+  DG_RETURN_IF_ERROR(save(true));
   EndInfo info{state.step, state.epoch, secondsSince(started)};
   info.stopped = outcome == Outcome::stopped;
   info.arenaBytes = run.executor.arenaBytes(), info.peakBytes = run.peakBytes();
-  if (writer)
-    info.saved = lastCheckpoint;
+  if (saver.isOn())
+    info.saved = saver.last();
   if (isStoppedByRule())
     info.why = options.stopWhen->describe(*state.stopping);
   run.reporter.end(info);

@@ -30,6 +30,7 @@ struct TrainingOptions {
   Interval checkpointEvery;
   Interval evalEvery = {.epochs = 1};
   int64_t keep = 0;                      ///< the latest so many checkpoints stay; 0: all
+  int64_t maxLost = 2;                   ///< so many saves in a row that fail end the run
   std::optional<WatchedMetric> keepBest; ///< the checkpoint of its best evaluation stays too
   std::optional<StopRule> stopWhen;
   double validation = 0;     ///< part of the data set that is held out

@@ -83,8 +83,32 @@ int makeFileAnew(const std::string &path) {
   return makeNewFile(path);
 }
 
-/// Returns 0 or errno. Takes the descriptor; `file` below 0 is the negative of errno.
-static int writeTo(int file, std::string_view text) {
+/// Whether it is "NAME.<16 digits>.partial", or what a library makes beside that.
+static bool isPartialOf(const std::string &name, const std::string &found) {
+  constexpr std::string_view suffix = ".partial";
+  constexpr size_t digits = 16;
+  if (!found.starts_with(name + ".") || found.size() < name.size() + 1 + digits + suffix.size())
+    return false;
+  const std::string_view rest = std::string_view(found).substr(name.size() + 1);
+  return rest.substr(0, digits).find_first_not_of("0123456789abcdef") == std::string_view::npos &&
+         rest.substr(digits).starts_with(suffix);
+}
+
+std::string makePartialName(const std::string &target) {
+  const fs::path path = target, folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    std::error_code ignored;
+    if (isPartialOf(path.filename().string(), at->path().filename().string()) && at->is_regular_file(ignored) &&
+        at->last_write_time(ignored) < fs::file_time_type::clock::now() - std::chrono::hours(24) && !ignored)
+      fs::remove(at->path(), ignored);
+  }
+  return fmt::format("{}.{}.partial", target, randomSuffix());
+}
+
+/// Returns 0 or errno. Takes the descriptor; `file` below 0 is the negative of errno. `isDurable`: it is a file, whose
+/// bytes are on the disk then.
+static int writeTo(int file, std::string_view text, bool isDurable) {
   if (file < 0)
     return -file;
   int code = 0;
@@ -95,6 +119,8 @@ static int writeTo(int file, std::string_view text) {
     else if (count == 0 || errno != EINTR)
       code = count == 0 ? ENOSPC : errno;
   }
+  if (code == 0 && isDurable && ::fsync(file) != 0)
+    code = errno;
   if (::close(file) != 0 && code == 0)
     code = errno;
   return code;
@@ -106,14 +132,16 @@ Status writeFile(const std::string &path, std::string_view text) {
   int code = 0;
   if (fs::exists(found) && !fs::is_regular_file(found)) {
     int device = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    code = writeTo(device >= 0 ? device : -errno, text);
+    code = writeTo(device >= 0 ? device : -errno, text, false);
   } else {
-    const std::string target = followLinks(path), partial = fmt::format("{}.{}.partial", target, randomSuffix());
-    code = writeTo(makeNewFile(partial), text);
+    const std::string target = followLinks(path), partial = makePartialName(target);
+    code = writeTo(makeNewFile(partial), text, true);
     if (code == 0 && std::rename(partial.c_str(), target.c_str()) != 0)
       code = errno;
     if (code != 0)
       unlink(partial.c_str());
+    else
+      code = syncFolder(fs::path(target).parent_path().string());
   }
   if (code != 0)
     return Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, std::strerror(code));

@@ -36,8 +36,12 @@ int makeNewFile(const std::string &path);
 /// through. Of another user's in a folder such as /tmp it fails with EEXIST.
 int makeFileAnew(const std::string &path);
 
-/// Writes a file whole or not at all: beside its place, then renamed. A device or pipe is written to as it is. Fails
-/// with runFailed.
+/// A name beside `target` for the file that becomes it, which nobody can guess. Removes what writers of the same file
+/// left there that were ended before they could rename it: nothing has touched it for a day.
+std::string makePartialName(const std::string &target);
+
+/// Writes a file whole or not at all, also where the host fails: beside its place, synchronised, then renamed. A device
+/// or pipe is written to as it is. Fails with runFailed.
 Status writeFile(const std::string &path, std::string_view text);
 
 } // namespace dg

@@ -14,7 +14,7 @@ class FullDiskTest(runs.JobTest):
     def fail_and_resume(self, job, data, folder, make_room, message, **limits):
         """One good checkpoint, a run that fails at the second, then room, and the run to its end."""
         checkpoint = ["--checkpoint", folder]
-        length = ["--steps", "6", "--checkpoint-every", "2steps"]
+        length = ["--steps", "6", "--checkpoint-every", "2steps", "--max-lost", "1"]
         whole_folder = tempfile.mkdtemp(dir=self.folder)
         whole = self.run_job(job, *data, *length, "--checkpoint", whole_folder)
         self.run_job(job, *data, "--steps", "2", *checkpoint)
@@ -23,7 +23,10 @@ class FullDiskTest(runs.JobTest):
         failed = self.run_job(job, *data, *length, *checkpoint, "--resume", code=1, **limits)
         print(failed.err.strip(), flush=True)
         self.assertIn("step-000004", failed.err)
-        self.assertIn("failed while writing a checkpoint, step 4: ", failed.err)
+        # What does not fit is found at once, or by the thread that writes behind the steps.
+        self.assertRegex(failed.err, "failed while writing a checkpoint, step [456]: ")
+        self.assertEqual([event["step"] for event in failed.of("save_failed")], [4])
+        self.assertIn("it is tried once more", failed.err)
         self.assertRegex(failed.err, message)
         self.assertEqual(sorted(os.listdir(folder)), ["step-000002"], "a half-written checkpoint stays")
         self.assertTrue(self.checkpoint_files(folder) == good, "the previous checkpoint was altered")

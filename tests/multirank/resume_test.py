@@ -2,8 +2,10 @@
 """Proves that a run which was stopped and resumed gives bit for bit the losses, epoch means, evaluations and final checkpoint of one
 that was not, that two trainings never mix in one folder, and that a checkpoint without its optimizer state is refused by the tensor's
 name."""
+import json
 import os
 import signal
+import subprocess
 
 import runs
 from checkpoint_files import drop_tensors
@@ -142,6 +144,52 @@ class ResumeTest(runs.JobTest):
         third = self.run_job(job, *flags, "--steps", str(int(sorted(os.listdir(self.path("one")))[-1][5:11]) + 10), "--resume")
         self.assertIn("ended without releasing", third.err)
         self.assertNotIn("run.lock", os.listdir(self.path("one")))
+
+    def test_checkpoints_are_verified_without_a_run(self):
+        job, other = self.job("mlp", "--batch", "10"), self.job("lenet", "--batch", "64", "--mesh", "data=2")
+        self.run_job(job, *runs.MLP_DATA, "--checkpoint-every", "10steps", "--checkpoint", self.path("kept"), "--steps", "30")
+        before = self.checkpoint_files("kept")
+
+        def verify(*flags, code=0):
+            done = subprocess.run([runs.tool("dgrun"), *flags], capture_output=True, text=True, timeout=runs.DEADLINE_S)
+            self.assertEqual(done.returncode, code, done.stderr)
+            return done
+
+        whole = verify("--verify", self.path("kept")).stdout.splitlines()
+        self.assertEqual([line.split(":")[:2] for line in whole], [[self.path("kept", f"step-0000{n}0"), " whole"] for n in (1, 2, 3)])
+        self.assertEqual(verify("--verify", self.path("kept", "step-000020"), job).stdout.count("whole"), 1)
+        self.assertIn("model 'lenet'", verify(other, "--verify", self.path("kept"), code=65).stderr)
+        with open(self.path("kept", "step-000020", "model.safetensors"), "r+b") as file:
+            file.seek(-3, os.SEEK_END)
+            file.write(b"\x55")
+        damaged = verify("--verify", self.path("kept"), "--json", code=65)
+        events = [json.loads(line) for line in damaged.stdout.splitlines()]
+        self.assertEqual([event["whole"] for event in events if event["event"] == "verified"], [True, False, True])
+        self.assertIn("1 of 3 checkpoints cannot be used: " + self.path("kept", "step-000020", "model.safetensors"), damaged.stderr)
+        self.assertIn("no checkpoint there", verify("--verify", self.path("none"), code=65).stderr)
+        self.assertIn("--steps: --verify runs nothing", verify(job, "--verify", self.path("kept"), "--steps", "40", code=2).stderr)
+        del before[os.path.join("step-000020", "model.safetensors")]
+        self.assertTrue(before.items() <= self.checkpoint_files("kept").items(), "verification altered a checkpoint")
+
+    def test_ranks_have_the_time_to_save_that_was_given(self):
+        job = self.job("mlp", "--batch", "10", "--mesh", "data=2")
+        with self.start(job, *runs.MLP_DATA, *runs.ENDLESS, "--checkpoint", self.path("held"), "--save-timeout", "1") as run:
+            run.wait_for_steps(5)
+            runs.signal_process(run.ranks()[1], signal.SIGSTOP)
+            run.process.send_signal(signal.SIGTERM)
+            ended = run.finish()
+            self.assertEqual(ended.code, 143, ended.err)
+            self.assertIn("had left 1 s later (--save-timeout)", ended.err)
+
+    def test_what_a_killed_run_left_is_reclaimed(self):
+        job = self.job("mlp", "--batch", "10")
+        flags = [*runs.MLP_DATA, "--checkpoint", self.path("left")]
+        self.run_job(job, *flags, "--steps", "10")
+        os.mkdir(self.path("left", "step-000020.partial"))
+        os.rename(self.path("left", "step-000010"), self.path("left", "step-000010.replaced"))  # and not yet another to its place
+        resumed = self.run_job(job, *flags, "--steps", "15", "--resume")
+        self.assertEqual(resumed.of("start")[0]["step"], 10)
+        self.assertEqual(sorted(os.listdir(self.path("left"))), ["step-000010", "step-000015"])
 
     def test_a_damaged_latest_is_named(self):
         job = self.job("mlp", "--batch", "10")

@@ -2,6 +2,10 @@
 #include "tools/dgrun/Flags.h"
 #include "tools/FlagChecks.h"
 
+#include <fmt/format.h>
+
+#include <set>
+
 namespace dg::dgrun {
 
 using tools::finiteNumber;
@@ -128,6 +132,18 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
                  "eval.accuracy, eval.loss or another metric of --stop-when: a new best is saved at once and stays, "
                  "with a link DIR/best "
                  "to it; default: none");
+  app.add_option("--save-timeout", flags.saveSeconds,
+                 "seconds that ranks may take to save and leave after SIGTERM or Ctrl-C, as many as the batch system "
+                 "gives before it kills; default: 25")
+      ->check(finiteNumber(false));
+  app.add_option("--max-lost", flags.maxLost,
+                 "a save that fails is tried once more, then the training goes on, until so many saves in a row are "
+                 "missing; default: 2")
+      ->check(wholeNumber());
+  app.add_option(
+      "--verify", flags.verify,
+      "check every checkpoint of this folder, or the one that it is, to its last byte, and run nothing; with "
+      "a JOB also whether it fits; default: off");
   resume = app.add_option("--resume", flags.resumeFrom,
                           "continue from the latest checkpoint of --checkpoint (begin, if there is none), or of this "
                           "folder; default: off")
@@ -164,6 +180,17 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
   app.add_option("--log-dir", flags.logDirectory, "folder for TensorBoard's event files; default: none");
 }
 
+/// The first flag that is given beside --verify and would mean nothing there, or "".
+static std::string findBesideVerify(CLI::App &app) {
+  static const std::set<std::string> allowed = {"--verify", "--json", "--require-signature", "--target", "JOB"};
+  auto isOther = [](const CLI::Option *option) { return option->count() > 0 && !allowed.contains(option->get_name()); };
+  for (CLI::App *group : app.get_subcommands({}))
+    for (const CLI::Option *option : group->get_options())
+      if (isOther(option))
+        return option->get_name();
+  return "";
+}
+
 std::optional<int> parseFlags(int argc, char **argv, Flags &flags) {
   CLI::App app(
       "dgrun runs a job that dgc made: trains, evaluates or infers, on all its ranks.\n\n"
@@ -183,11 +210,19 @@ std::optional<int> parseFlags(int argc, char **argv, Flags &flags) {
   addFiles(*app.add_option_group("Checkpoints, checks and what is printed"), flags, resume);
   if (auto code = tools::parseCommandLine(app, argc, argv, "dgrun: "))
     return code;
+  if (std::string other = flags.verify.empty() ? "" : findBesideVerify(app); !other.empty()) {
+    fmt::print(stderr, "dgrun: {}: --verify runs nothing; leave one of them out\n", other);
+    return exitUsage;
+  }
   flags.resume = resume->count() > 0;
   // `dgrun --resume JOB.dgx`: the package is not a folder of checkpoints.
   if (flags.job.empty() && flags.resumeFrom.ends_with(".dgx"))
     flags.job = std::exchange(flags.resumeFrom, "");
-  if (flags.job.empty() && !flags.probe) {
+  if (flags.job.empty() && flags.verify.ends_with(".dgx")) {
+    std::fputs("dgrun: --verify: say which checkpoint: dgrun --verify DIR [JOB.dgx]\n", stderr);
+    return exitUsage;
+  }
+  if (flags.job.empty() && !flags.probe && flags.verify.empty()) {
     std::fputs("dgrun: expected a package: dgrun JOB.dgx (dgrun --help lists the flags)\n", stderr);
     return exitUsage;
   }

@@ -19,7 +19,7 @@ struct Flags {
   int64_t checkReplicas = 0;
   bool noShuffle = false, dropLast = false, resume = false, resumeOlder = false, json = false, evaluate = false;
   std::optional<double> validation;
-  std::optional<int64_t> keep;
+  std::optional<int64_t> keep, maxLost;
   std::optional<std::string> evalEvery, keepBest, stopWhen, logEvery, jsonEvery;
   std::string logDirectory;
   std::optional<double> learningRate;
@@ -28,7 +28,8 @@ struct Flags {
   std::string checkpoint, resumeFrom, trace;
   bool profile = false;
   bool probe = false;
-  double timeoutSeconds = 30, rendezvousSeconds = 300;
+  std::string verify;
+  double timeoutSeconds = 30, rendezvousSeconds = 300, saveSeconds = 25;
   std::optional<int64_t> nodes, nodeRank;
   bool secure = false, trustFabric = false;
   std::string rendezvous, target, trustedKeys;

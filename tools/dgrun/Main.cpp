@@ -6,8 +6,10 @@
 #include "tools/dgrun/Prepare.h"
 #include "tools/dgrun/Probe.h"
 #include "tools/dgrun/RankDevice.h"
+#include "tools/dgrun/Verify.h"
 #include "tools/dgrun/Where.h"
 
+#include <algorithm>
 #include <cstdio>
 
 using namespace dg;
@@ -33,6 +35,8 @@ int main(int argc, char **argv) {
     std::fputs(cluster->c_str(), stdout);
     return 0;
   }
+  if (!flags.verify.empty() && flags.job.empty())
+    return dgrun::verifyCheckpoints(flags, nullptr, options);
   std::optional<package::TrustedKeys> trusted;
   if (!flags.trustedKeys.empty()) {
     auto read = package::TrustedKeys::read(flags.trustedKeys);
@@ -43,6 +47,8 @@ int main(int argc, char **argv) {
   auto job = session::Job::open(flags.job, flags.target, trusted ? &*trusted : nullptr);
   if (!job)
     return endBeforeRanks(options, job.status());
+  if (!flags.verify.empty())
+    return dgrun::verifyCheckpoints(flags, &(*job)->plan(), options);
   auto where = dgrun::findWhere(flags, (*job)->plan());
   if (!where)
     return endBeforeRanks(options, where.status());
@@ -56,6 +62,7 @@ int main(int argc, char **argv) {
     if (!lock->replaced().empty())
       fmt::print(stderr, "dgrun: note: {} ended without releasing {}; its lock is replaced\n", lock->replaced(),
                  printable(flags.checkpoint));
+    checkpoint::removeUnfinished(flags.checkpoint); // nobody else can own it now
   }
   auto assignment = dgrun::prepare(flags, **job, *where);
   if (!assignment)
@@ -75,6 +82,7 @@ int main(int argc, char **argv) {
   };
   const bool isFirstNode = where->node == 0;
   options.onBadEnd = [&] { session::removeUnfinished(*assignment, isFirstNode); };
+  options.saveTime = std::chrono::milliseconds(int64_t(std::min(flags.saveSeconds, 1e9) * 1000));
   options.savesOnInterrupt = assignment->training && !assignment->training->checkpointDirectory.empty();
   int code = dgrun::launch(std::move(*where), flags, std::move(options), dgrun::describeRun(*assignment),
                            [&](RankContext &context) { return session::runRank(context, *assignment); });

@@ -80,6 +80,7 @@ static Result<data::Dataset> openEvalData(const Flags &flags, const plan::Plan &
 static Status openCheckpoint(const Flags &flags, const plan::Plan &plan, bool isInference, Assignment &assignment) {
   for (auto [flag, isGiven] : {std::pair("--checkpoint-every", flags.checkpointEvery.has_value()),
                                {"--keep", flags.keep.has_value()},
+                               {"--max-lost", flags.maxLost.has_value()},
                                {"--keep-best", flags.keepBest.has_value()}})
     if (isGiven && flags.checkpoint.empty())
       return Status::error(ErrorKind::usage, "{}: say where: --checkpoint DIR", flag);
@@ -119,6 +120,7 @@ static std::string findTrainingFlag(const Flags &flags) {
                                {"--checkpoint-every", flags.checkpointEvery.has_value()},
                                {"--keep", flags.keep.has_value()},
                                {"--keep-best", flags.keepBest.has_value()},
+                               {"--max-lost", flags.maxLost.has_value()},
                                {"--shuffle-buffer", flags.shuffleBuffer.has_value()},
                                {"--no-shuffle", flags.noShuffle},
                                {"--drop-last", flags.dropLast},
@@ -274,6 +276,7 @@ static Result<session::TrainingOptions> readTrainingOptions(const Flags &flags, 
     options.checkpointEvery = *interval;
   }
   options.keep = flags.keep.value_or(0);
+  options.maxLost = flags.maxLost.value_or(options.maxLost);
   options.validation = flags.validation.value_or(before ? before->validation : 0);
   if (options.validation >= 1)
     return Status::error(ErrorKind::usage, "--validation {:g}: expected a part below 1, as 0.1", options.validation);
@@ -497,8 +500,9 @@ std::string describeRun(const Assignment &assignment) {
                     training->shuffle.describe(), training->dropLast ? " drop-last" : "",
                     training->checkpointDirectory.empty() ? "no" : "yes", training->checkpointEvery.epochs,
                     training->checkpointEvery.steps, training->checkReplicas, training->allowNan ? " allow-nan" : "") +
-        fmt::format(" eval-every {}/{} keep {} best {} stop {} validation {}", training->evalEvery.epochs,
-                    training->evalEvery.steps, training->keep, training->keepBest ? training->keepBest->name : "no",
+        fmt::format(" eval-every {}/{} keep {} max-lost {} best {} stop {} validation {}", training->evalEvery.epochs,
+                    training->evalEvery.steps, training->keep, training->maxLost,
+                    training->keepBest ? training->keepBest->name : "no",
                     training->stopWhen ? training->stopWhen->text : "no", training->validation);
   if (const auto &inference = assignment.inference)
     for (const auto &[name, path] : inference->outputs)

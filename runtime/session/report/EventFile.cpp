@@ -187,6 +187,7 @@ public:
   void epoch(const EpochInfo &info) override { first->epoch(info), second->epoch(info); }
   void evaluation(const EvaluationInfo &info) override { first->evaluation(info), second->evaluation(info); }
   void checkpoint(const CheckpointInfo &info) override { first->checkpoint(info), second->checkpoint(info); }
+  void saveFailed(const SaveFailedInfo &info) override { first->saveFailed(info), second->saveFailed(info); }
   void end(const EndInfo &info) override { first->end(info), second->end(info); }
   void flush() override { first->flush(), second->flush(); }
   Status failure() const override {

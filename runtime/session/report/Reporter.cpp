@@ -60,6 +60,14 @@ private:
   int error = 0;
 };
 
+void warn(const SaveFailedInfo &info) {
+  fmt::print(stderr, "dgrun: warning: {}; {}\n", printable(info.message),
+             !info.isMissing ? "it is tried once more"
+             : info.left == 1
+                 ? "the training goes on, until the next save fails too (--max-lost)"
+                 : fmt::format("the training goes on, until {} more saves in a row fail (--max-lost)", info.left));
+}
+
 std::string meshText(const plan::Mesh &mesh) {
   std::string text;
   for (plan::Axis axis : plan::allAxes)
@@ -81,6 +89,8 @@ public:
     line.add("seed", info.seed).add("step", info.step);
     if (!info.target.empty())
       line.add("target", info.target);
+    if (info.copyBytes > 0)
+      line.add("save_copy_bytes", info.copyBytes);
     if (!info.resumedFrom.empty())
       line.add("resumed_from", info.resumedFrom);
     print(std::move(line), true);
@@ -127,7 +137,14 @@ public:
   void checkpoint(const CheckpointInfo &info) override {
     JsonLine line("checkpoint");
     line.add("step", info.step).add("path", info.path).add("seconds", info.seconds);
+    line.add("stall_seconds", info.stallSeconds);
     print(std::move(line.addRaw("best", info.isBest ? "true" : "false")), true);
+  }
+  void saveFailed(const SaveFailedInfo &info) override {
+    JsonLine line("save_failed");
+    line.add("step", info.step).add("message", info.message);
+    print(std::move(line.addRaw("missing", info.isMissing ? "true" : "false")), true);
+    warn(info);
   }
   void end(const EndInfo &info) override {
     JsonLine line("end");
@@ -180,10 +197,12 @@ public:
     begun = info;
     progress.start(info);
     const plan::Plan &plan = *info.plan;
-    line("{}: {} parameters, {} rank{} ({}), {} thread{} each, batch {}, {} samples{}", plan.model.name,
+    constexpr uint64_t leastToldBytes = 1 << 20;
+    line("{}: {} parameters, {} rank{} ({}), {} thread{} each, batch {}, {} samples{}{}", plan.model.name,
          plan.model.parameters, plan.mesh.numRanks(), plan.mesh.numRanks() == 1 ? "" : "s", meshText(plan.mesh),
          info.threads, info.threads == 1 ? "" : "s", info.batch, info.samples,
-         info.resumedFrom.empty() ? "" : fmt::format(", continued from {}", info.resumedFrom));
+         info.resumedFrom.empty() ? "" : fmt::format(", continued from {}", info.resumedFrom),
+         info.copyBytes < leastToldBytes ? "" : fmt::format(", saves copy {:.1f} MB", double(info.copyBytes) / 1e6));
   }
   void step(const StepInfo &info) override {
     lastLoss = info.loss;
@@ -212,6 +231,10 @@ public:
   }
   void checkpoint(const CheckpointInfo &info) override {
     line("  checkpoint {}{}", info.path, info.isBest ? ", the best so far" : "");
+  }
+  void saveFailed(const SaveFailedInfo &info) override {
+    clearBar();
+    warn(info);
   }
   void end(const EndInfo &info) override {
     line("{} after {} steps ({} epochs) in {:.2f} s{}{}", info.stopped ? "stopped" : "done", info.steps, info.epochs,

@@ -26,6 +26,7 @@ struct StartInfo {
   std::string target;      ///< of the kernels
   std::string resumedFrom; ///< empty: from the beginning
   int64_t step = 0;        ///< steps already done
+  uint64_t copyBytes = 0;  ///< of rank 0, for saves behind steps
 };
 
 struct StepInfo {
@@ -62,7 +63,16 @@ struct CheckpointInfo {
   std::string path;
   int64_t step = 0;
   double seconds = 0;
-  bool isBest = false; ///< of all evaluations so far, by --keep-best
+  bool isBest = false;     ///< of all evaluations so far, by --keep-best
+  double stallSeconds = 0; ///< that steps have waited for it
+};
+
+/// A save that failed, in a run that goes on.
+struct SaveFailedInfo {
+  int64_t step = 0;
+  std::string message;
+  bool isMissing = false; ///< it was tried again before
+  int64_t left = 0;       ///< saves in a row that may be missing before the run ends
 };
 
 struct EndInfo {
@@ -84,6 +94,7 @@ public:
   virtual void epoch(const EpochInfo &) {}
   virtual void evaluation(const EvaluationInfo &) {}
   virtual void checkpoint(const CheckpointInfo &) {}
+  virtual void saveFailed(const SaveFailedInfo &) {}
   virtual void end(const EndInfo &) {}
   virtual void flush() {}
   /// The first write that failed, as on a full disk; later ones are not tried. Ask it once all is flushed.

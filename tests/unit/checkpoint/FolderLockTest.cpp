@@ -128,17 +128,22 @@ TEST(FolderLock, withoutItNothingIsRenamed) {
   test::SimulatedRanks ranks(plan);
   test::SimulatedRanks::Values values(ranks, 0);
   auto writer = CheckpointWriter::create(
-      plan, 0, folder.path("ckpt"), values, [](const Status &mine) { return mine; }, false, lock->run());
+      plan, 0, folder.path("ckpt"), [](const Status &mine) { return mine; }, false, lock->run());
   ASSERT_TRUE(writer) << writer.status().message();
-  TrainingState state;
-  state.model = "toy";
-  state.step = 1;
-  ASSERT_TRUE(writer->write(state));
+  CheckpointSave save(std::move(*writer), 0, plan, values,
+                      [](const std::string &mine) { return Result<std::vector<std::string>>(std::vector{mine}); });
+  auto write = [&](int64_t step) {
+    TrainingState state;
+    state.model = "toy";
+    state.step = step;
+    Status begun = save.begin(state, CheckpointSave::Pace::atOnce);
+    return begun ? save.advance(step, true).status() : begun;
+  };
+  ASSERT_TRUE(write(1));
   folder.write("ckpt/run.lock", "0123456789abcdef elsewhere 42 7 boot/pid:[1]\n");
-  state.step = 2;
-  expectWords(writer->write(state).status(), ErrorKind::runFailed, {"0123456789abcdef", "elsewhere"});
+  expectWords(write(2), ErrorKind::runFailed, {"0123456789abcdef", "elsewhere"});
   fs::remove(folder.path("ckpt/run.lock"));
-  expectWords(writer->write(state).status(), ErrorKind::runFailed, {"was removed"});
+  expectWords(write(2), ErrorKind::runFailed, {"was removed"});
   EXPECT_EQ(namedStepsIn(folder.path("ckpt")), std::vector<int64_t>{1});
   EXPECT_FALSE(fs::exists(folder.path("ckpt/step-000002.partial")));
 }

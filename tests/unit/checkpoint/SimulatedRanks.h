@@ -2,7 +2,7 @@
 // Ranks as threads with plain memory, for plans that were made by hand: enough of a run to write and read checkpoints.
 #pragma once
 
-#include "runtime/checkpoint/CheckpointWriter.h"
+#include "runtime/checkpoint/CheckpointSave.h"
 #include "tests/unit/plan/HandTasks.h"
 
 #include <barrier>
@@ -73,6 +73,7 @@ public:
     int64_t numRanks = plan.mesh.numRanks();
     std::barrier meet(numRanks);
     std::vector<Status> said(size_t(numRanks), Status::ok());
+    std::vector<std::string> words(static_cast<size_t>(numRanks));
     Result<std::string> nothing = std::string();
     std::vector<Result<std::string>> results(size_t(numRanks), nothing);
     auto run = [&](int64_t rank) {
@@ -88,9 +89,19 @@ public:
         meet.arrive_and_wait();
         return worst;
       };
+      auto exchange = [&, rank](const std::string &mine) -> Result<std::vector<std::string>> {
+        words[size_t(rank)] = mine;
+        meet.arrive_and_wait();
+        auto all = words;
+        if (rank == 0 && afterAgreement)
+          afterAgreement();
+        meet.arrive_and_wait();
+        return all;
+      };
       Values values(*this, rank);
-      auto writer = checkpoint::CheckpointWriter::create(plan, rank, directory, values, agree, false);
-      results[size_t(rank)] = writer ? writer->write(state) : Result<std::string>(writer.status());
+      auto writer = checkpoint::CheckpointWriter::create(plan, rank, directory, agree, false);
+      results[size_t(rank)] =
+          writer ? saveAtOnce(std::move(*writer), rank, values, exchange, state) : Result<std::string>(writer.status());
     };
     std::vector<std::thread> threads;
     for (int64_t rank = 0; rank < numRanks; ++rank)
@@ -100,10 +111,40 @@ public:
     return results;
   }
 
+  /// Bytes of each rank for the copy of a save behind steps.
+  std::vector<uint64_t> copyBytes(const std::string &directory) {
+    std::vector<uint64_t> bytes;
+    for (int64_t rank = 0; rank < plan.mesh.numRanks(); ++rank) {
+      auto agreed = [](const Status &) { return Status::ok(); };
+      auto writer = checkpoint::CheckpointWriter::create(plan, rank, directory, agreed, false);
+      Values values(*this, rank);
+      if (writer)
+        bytes.push_back(checkpoint::CheckpointSave(std::move(*writer), rank, plan, values, {}).copyBytes());
+    }
+    return bytes;
+  }
+
   /// Runs each time that all have agreed, before anyone goes on.
   std::function<void()> afterAgreement;
+  /// Makes saves be behind steps, and runs in each of them.
+  std::function<void(int64_t rank, int64_t step)> meanwhile;
 
 private:
+  Result<std::string> saveAtOnce(checkpoint::CheckpointWriter writer, int64_t rank, const Values &values,
+                                 const checkpoint::Exchange &exchange, const checkpoint::TrainingState &state) const {
+    checkpoint::CheckpointSave save(std::move(writer), rank, plan, values, exchange);
+    using Pace = checkpoint::CheckpointSave::Pace;
+    DG_RETURN_IF_ERROR(save.begin(state, meanwhile ? Pace::behindSteps : Pace::atOnce));
+    Result<std::optional<checkpoint::CheckpointSave::End>> end = {std::nullopt};
+    for (int64_t step = state.step; end && !*end; ++step) {
+      if (meanwhile)
+        meanwhile(rank, step);
+      end = save.advance(step, !meanwhile);
+    }
+    if (!end)
+      return end.status();
+    return (*end)->failure ? Result<std::string>((*end)->path) : Result<std::string>((*end)->failure);
+  }
   const plan::Plan &plan;
   std::vector<std::vector<std::vector<float>>> memory;
 };

@@ -108,7 +108,8 @@ TEST(Stop, rankThatDoesNotSaveInTimeIsKilled) {
   ASSERT_TRUE(launch.awaitReady(2));
   launch.send(SIGTERM);
   EXPECT_EQ(143, launch.finish());
-  EXPECT_EQ("dgrun: SIGTERM came, and not every rank had left 1 s later; all ranks were killed\n", launch.errors);
+  EXPECT_EQ("dgrun: SIGTERM came, and not every rank had left 1 s later (--save-timeout); all ranks were killed\n",
+            launch.errors);
   EXPECT_EQ(0u, launch.output.find("failure of -1: SIGTERM came")) << launch.output;
   EXPECT_TRUE(launch.areRanksGone(2));
 }

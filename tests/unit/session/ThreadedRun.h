@@ -23,6 +23,11 @@ public:
   void epoch(const session::EpochInfo &info) override { epochs.push_back(info); }
   void evaluation(const session::EvaluationInfo &info) override { evaluations.push_back(info); }
   void checkpoint(const session::CheckpointInfo &info) override { checkpoints.push_back(info); }
+  void saveFailed(const session::SaveFailedInfo &info) override {
+    failedSaves.push_back(info);
+    if (onSaveFailed)
+      onSaveFailed();
+  }
   void end(const session::EndInfo &info) override { ends.push_back(info); }
   std::vector<float> losses() const {
     std::vector<float> result;
@@ -35,6 +40,8 @@ public:
   std::vector<session::EpochInfo> epochs;
   std::vector<session::EvaluationInfo> evaluations;
   std::vector<session::CheckpointInfo> checkpoints;
+  std::vector<session::SaveFailedInfo> failedSaves;
+  std::function<void()> onSaveFailed;
   std::vector<session::EndInfo> ends;
 };
 
@@ -85,6 +92,7 @@ struct ThreadedRun {
           meet.arrive_and_wait();
           return all;
         };
+        run.exchange = run.gather;
         run.mayStartStep = [&](uint64_t step) { return stopBeforeStep == 0 || step < stopBeforeStep; };
         body(run);
       });

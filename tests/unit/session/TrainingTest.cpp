@@ -7,8 +7,13 @@
 #include "tests/unit/session/ThreadedRun.h"
 
 #include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sys/resource.h>
 
 using namespace dg;
+namespace fs = std::filesystem;
 using namespace dg::session;
 using dg::test::TemporaryFolder;
 using dg::test::ThreadedRun;
@@ -286,6 +291,105 @@ TEST(Training, checkpointsComeWhenTheyAreDueAndAtTheEnd) {
   EXPECT_EQ(stepsOf({2, 0}), (std::vector<int64_t>{12, 18}));
   EXPECT_EQ(stepsOf({0, 4}), (std::vector<int64_t>{4, 8, 12, 16, 18}));
   EXPECT_EQ(stepsOf({0, 6}), (std::vector<int64_t>{6, 12, 18}));
+}
+
+// Saves behind steps write what a run that ends at their step writes.
+TEST(Training, aSaveBehindStepsIsThatOfItsStep) {
+  auto read = [](const std::string &path) {
+    std::ifstream in(path, std::ios::binary);
+    return std::string((std::istreambuf_iterator<char>(in)), {});
+  };
+  for (auto [pipe, data] : {std::pair<int64_t, int64_t>(1, 1), {2, 2}}) {
+    TemporaryFolder folder;
+    TrainingOptions options = optionsOf(0, 18);
+    options.checkpointDirectory = folder.path("behind");
+    options.checkpointEvery = {0, 1}; // each waits for the one before it
+    ThreadedRun run(toyPlan(pipe, data, 10));
+    data::Dataset dataset = toyData(run.plan, 53);
+    run.train(options, dataset);
+    ASSERT_TRUE(run.failures.empty()) << run.failures[0].message();
+    EXPECT_GT(run.reporter.starts[0].copyBytes, 0u);
+    for (int64_t step : {1, 6, 13, 18}) {
+      ThreadedRun ending(toyPlan(pipe, data, 10));
+      options.steps = step, options.checkpointEvery = {};
+      options.checkpointDirectory = folder.path(fmt::format("at{}", step));
+      ending.train(options, dataset);
+      ASSERT_TRUE(ending.failures.empty()) << ending.failures[0].message();
+      EXPECT_EQ(ending.reporter.starts[0].copyBytes, 0u);
+      for (const char *file : {"/model.safetensors", "/manifest.json"}) {
+        const std::string name = "/" + checkpoint::nameOfStep(step) + file, wanted = read(folder.path("behind") + name);
+        EXPECT_FALSE(wanted.empty());
+        EXPECT_TRUE(wanted == read(options.checkpointDirectory + name)) << name;
+      }
+    }
+  }
+}
+
+namespace {
+
+/// While it lives no file may grow beyond a few bytes, as on a full disk.
+class NoRoom {
+public:
+  NoRoom() {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit small{16, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+  }
+  ~NoRoom() { end(); }
+  void end() const { setrlimit(RLIMIT_FSIZE, &before); }
+
+private:
+  rlimit before{};
+};
+
+} // namespace
+
+TEST(Training, aFailedSaveIsTriedAgainAndTheTrainingGoesOn) {
+  for (int64_t numRanks : {1, 2}) {
+    TemporaryFolder folder;
+    TrainingOptions options = optionsOf(3); // 18 steps
+    options.checkpointDirectory = folder.path("ckpt");
+    options.checkpointEvery = {0, 4};
+    ThreadedRun run(toyPlan(1, numRanks, 10));
+    data::Dataset dataset = toyData(run.plan, 53);
+    NoRoom noRoom;
+    run.reporter.onSaveFailed = [&] {
+      if (run.reporter.failedSaves.back().isMissing)
+        noRoom.end();
+    };
+    run.train(options, dataset);
+    ASSERT_TRUE(run.failures.empty()) << run.failures[0].message();
+    ASSERT_EQ(run.reporter.failedSaves.size(), 2u);
+    for (const SaveFailedInfo &failed : run.reporter.failedSaves) {
+      EXPECT_EQ(failed.step, 4);
+      EXPECT_NE(failed.message.find("step-000004"), std::string::npos) << failed.message;
+    }
+    EXPECT_FALSE(run.reporter.failedSaves[0].isMissing);
+    EXPECT_EQ(run.reporter.failedSaves[1].left, 1);
+    EXPECT_EQ(checkpoint::stepsIn(folder.path("ckpt")), (std::vector<int64_t>{8, 12, 16, 18}));
+    EXPECT_EQ(run.reporter.steps.size(), 18u);
+  }
+}
+
+TEST(Training, soManyMissingSavesEndTheRun) {
+  for (auto [maxLost, lastStep] : {std::pair<int64_t, int64_t>(1, 4), {2, 8}, {100, 18}}) {
+    TemporaryFolder folder;
+    TrainingOptions options = optionsOf(3);
+    options.checkpointDirectory = folder.path("ckpt");
+    options.checkpointEvery = {0, 4};
+    options.maxLost = maxLost;
+    ThreadedRun run(toyPlan(1, 2, 10));
+    data::Dataset dataset = toyData(run.plan, 53);
+    NoRoom noRoom;
+    run.train(options, dataset);
+    noRoom.end();
+    ASSERT_EQ(run.failures.size(), 2u); // of both ranks
+    EXPECT_NE(run.failures[0].message().find(checkpoint::nameOfStep(lastStep)), std::string::npos)
+        << run.failures[0].message();
+    EXPECT_TRUE(run.reporter.ends.empty());
+    EXPECT_TRUE(fs::is_empty(folder.path("ckpt")));
+  }
 }
 
 TEST(Training, stepsEndInTheMiddleOfAnEpoch) {

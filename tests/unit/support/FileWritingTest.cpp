@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <chrono>
 #include <fcntl.h>
+#include <set>
 #include <unistd.h>
 
 using namespace dg;
@@ -80,4 +82,21 @@ TEST(FileWriting, whatCannotBeWrittenIsTold) {
   }
   EXPECT_TRUE(fs::is_empty(folder.path("")));
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
+}
+
+TEST(FileWriting, whatAWriterLeftADayAgoIsReclaimed) {
+  TemporaryFolder folder;
+  const std::string target = folder.path("file");
+  const auto old = fs::file_time_type::clock::now() - std::chrono::hours(25);
+  for (const char *name :
+       {"file.0000000000000000.partial", "file.0000000000000000.partial.Ab1", // a library's, beside it
+        "file.000000000000000g.partial", "other.0000000000000000.partial", "file.partial"})
+    fs::last_write_time(folder.write(name, ""), old);
+  folder.write("file.1111111111111111.partial", ""); // another writer's, at work
+  ASSERT_TRUE(writeFile(target, "text"));
+  std::set<std::string> left;
+  for (const auto &entry : fs::directory_iterator(folder.path("")))
+    left.insert(entry.path().filename().string());
+  EXPECT_EQ(left, (std::set<std::string>{"file", "file.000000000000000g.partial", "file.1111111111111111.partial",
+                                         "file.partial", "other.0000000000000000.partial"}));
 }
