@@ -149,7 +149,7 @@ public:
 
 private:
   Status failed(int error) const {
-    return Status::error(ErrorKind::runFailed, "{}: the result ({} bytes) cannot be written: {}", path, fileBytes,
+    return Status::error(ErrorKind::unwritten, "{}: the result ({} bytes) cannot be written: {}", path, fileBytes,
                          std::strerror(error));
   }
   std::string path, header;

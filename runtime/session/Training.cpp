@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 namespace dg::session {
 
@@ -119,6 +120,12 @@ private:
   /// Inside an epoch, before its next step: what is due after the step before it. `stopped` as evaluate.
   Result<Outcome> betweenSteps();
   Status save();
+  /// Counts the step. Who was asked to save in an evaluation does it before the next step of the training.
+  bool mayStartStep() {
+    const bool may = run.mayStartStep(++stepsHere);
+    isSaveAsked = isSaveAsked || (may && run.isSaveDue && run.isSaveDue(stepsHere));
+    return may;
+  }
   /// Removes the checkpoints that --keep does not keep, on rank 0; what fails is said by the next save.
   void prune();
   /// Without a checkpoint, which would have refused them: whether the last step left finite parameters.
@@ -145,6 +152,7 @@ private:
   bool isNewBest = false;                       ///< the last evaluation, which then is saved
   std::optional<int64_t> bestSaved;             ///< the step of the best checkpoint
   std::optional<int64_t> pruneAfter;            ///< the step of a checkpoint whose parameters have not given a loss yet
+  bool isSaveAsked = false;                     ///< by SIGUSR1
   uint64_t stepsHere = 0;                       ///< of this process, those of evaluations too
   Clock::time_point started = Clock::now();
 };
@@ -229,7 +237,7 @@ Status Loop::checkLoss(const char *what, double loss, int64_t parametersStep) co
   const bool isLastSuspect = savedStep == parametersStep && !lastCheckpoint.empty();
   const std::string &good = isLastSuspect ? checkpointBefore : lastCheckpoint;
   return Status::error(
-      ErrorKind::runFailed,
+      ErrorKind::defect,
       "the loss {} step {} is {}, expected a finite number; {}{}: find the op that made it with --check-numerics, "
       "learn "
       "slower with --lr, or go on with --allow-nan",
@@ -263,7 +271,7 @@ Result<Outcome> Loop::evaluate(std::optional<EvaluationInfo> &found) {
   if (!evaluation)
     return Outcome::done;
   run.reporter.flush(); // nothing more is told until it is over
-  auto mayGoOn = [this] { return run.mayStartStep(++stepsHere); };
+  auto mayGoOn = [this] { return mayStartStep(); };
   auto info = evaluation->evaluate(channel, options.seed, mayGoOn, hasPeerFailed);
   if (!info)
     return info.status();
@@ -293,6 +301,7 @@ Status Loop::save() {
     return Status::ok();
   isNewBest = false;
   DG_RETURN_IF_ERROR(fromPeer(channel.drain())); // rank 0 writes the sum of losses into the manifest
+  run.reporter.flush(); // a resumed run goes on after this step: what came before must have been told
   run.setPhase(RankPhase::checkpointing);
   auto begin = Clock::now();
   auto path = writer->write(state);
@@ -400,8 +409,10 @@ Result<Outcome> Loop::train() {
         return outcome ? finish(Outcome::stopped) : outcome;
       if (isFinished())
         break; // the evaluation said so
-      if (!run.mayStartStep(++stepsHere))
+      if (!mayStartStep())
         return finish(Outcome::stopped);
+      if (std::exchange(isSaveAsked, false))
+        DG_RETURN_IF_ERROR(save());
       DG_RETURN_IF_ERROR(runStep(order, count));
       DG_RETURN_IF_ERROR(checkReplicas());
     }

@@ -116,7 +116,7 @@ Status writeFile(const std::string &path, std::string_view text) {
       unlink(partial.c_str());
   }
   if (code != 0)
-    return Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, std::strerror(code));
+    return Status::error(ErrorKind::unwritten, "{}: cannot be written: {}", path, std::strerror(code));
   return Status::ok();
 }
 
