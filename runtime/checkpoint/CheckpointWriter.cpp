@@ -52,7 +52,7 @@ private:
 } // namespace
 
 static Status failed(const std::string &path, const char *doing, int error) {
-  return Status::error(ErrorKind::runFailed, "{}: {}: {}; earlier checkpoints are as they were", path, doing,
+  return Status::error(ErrorKind::unwritten, "{}: {}: {}; earlier checkpoints are as they were", path, doing,
                        std::strerror(error));
 }
 
@@ -131,7 +131,7 @@ static std::vector<bool> findFloatsWritten(const plan::Plan &plan, const Checkpo
 
 /// `consequence`: what follows for the checkpoints of the run.
 static Status notFinite(int64_t step, const plan::Value &value, const std::string &bad, const char *consequence) {
-  return Status::error(ErrorKind::runFailed,
+  return Status::error(ErrorKind::defect,
                        "step {} made '{}' hold {}{}; find the op that made it with --check-numerics, or save and go "
                        "on with --allow-nan",
                        step, value.name, bad, consequence);
@@ -244,7 +244,7 @@ Status CheckpointWriter::reserve(int64_t step) const {
   std::error_code error;
   fs::remove_all(partial, error);
   if (!fs::create_directory(partial, error))
-    return Status::error(ErrorKind::runFailed, "{}: cannot be made: {}; earlier checkpoints are as they were", partial,
+    return Status::error(ErrorKind::unwritten, "{}: cannot be made: {}; earlier checkpoints are as they were", partial,
                          error.message());
   std::string path = partial + "/" + tensorFileName;
   File file(makeNewFile(path));
@@ -253,7 +253,7 @@ Status CheckpointWriter::reserve(int64_t step) const {
   if (int code = ::posix_fallocate(file.get(), 0, off_t(layout.fileBytes)); code != 0) {
     struct statvfs disk{};
     uint64_t available = ::statvfs(partial.c_str(), &disk) == 0 ? uint64_t(disk.f_bavail) * disk.f_frsize : 0;
-    return Status::error(ErrorKind::runFailed,
+    return Status::error(ErrorKind::unwritten,
                          "{}: {} bytes are needed, {} are free: {}; earlier checkpoints are as they were", path,
                          layout.fileBytes, available, std::strerror(code));
   }

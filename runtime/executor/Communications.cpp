@@ -85,7 +85,7 @@ Progress Communications::goOn(Operation &operation) {
     close(operation);
   } else if (progress == Progress::failed && failed.isOk()) {
     Status cause = operation.communication->failure();
-    fail(Status::error(ErrorKind::runFailed, "rank {} lost {} in {}: {}", rank, peerOf(operation), describe(operation),
+    fail(Status::error(ErrorKind::lost, "rank {} lost {} in {}: {}", rank, peerOf(operation), describe(operation),
                        cause.message()));
   }
   return progress;
@@ -142,7 +142,7 @@ bool Communications::idle(const Operation &awaited, Patience &patience) {
   if (!isOver)
     return true;
   std::string peer = peerOf(awaited);
-  fail(Status::error(ErrorKind::runFailed,
+  fail(Status::error(ErrorKind::lost,
                      "rank {} waited {:g} s for {} in {}: no answer before the deadline; {} has stopped, or needs "
                      "longer than that for its part of the step",
                      rank, double(timeout.count()) / 1000, peer, describe(awaited), peer));

@@ -38,7 +38,7 @@ bool NumericsCheck::isSound(const Segment &segment, uint32_t index, const StepCo
       if (std::string before = isOverwritten ? "" : findBad(plan.values[read], index); !before.empty())
         origin = fmt::format("its input '{}' held {} already", plan.values[read].name, before);
     }
-    found = Status::error(ErrorKind::runFailed, "'{}' ({}, {}) made '{}' hold {}, in step {}, micro-batch {}; {}",
+    found = Status::error(ErrorKind::defect, "'{}' ({}, {}) made '{}' hold {}, in step {}, micro-batch {}; {}",
                           task.name, task.op, task.source.empty() ? "no source" : task.source, value.name, bad,
                           step.scalars.step, step.microbatch, origin);
     return false;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <sys/wait.h>
+#include <utility>
 
 namespace dg {
 
@@ -15,7 +16,8 @@ using Kind = LaunchMessage::Kind;
 
 static constexpr int exitStoppedResumable = 75;
 static constexpr int exitTerminated = 128 + SIGTERM;
-/// How long a report that only blames others may wait for a better one.
+/// How long a report that only blames others waits for a better one; over several hosts, until all have been heard
+/// after that.
 static constexpr milliseconds explanationTime{1000};
 /// How often progress is looked at.
 static constexpr milliseconds lookTime{200};
@@ -115,8 +117,12 @@ void Coordinator::onEnded(LaunchMessage event) {
 }
 
 void Coordinator::onAsked(int signal) {
-  if (signal == SIGTERM)
+  if (signal == SIGUSR1)
+    return saveAndGoOn();
+  if (signal == SIGTERM || signal == SIGUSR2) {
+    savedFor = signal == SIGTERM ? "SIGTERM" : "SIGUSR2";
     return save();
+  }
   if (signal == SIGINT && options.savesOnInterrupt && mode == Mode::running) {
     fmt::print(stderr, "{}: stopping after this step to save; Ctrl-C once more ends it at once\n", options.tool);
     savedFor = "Ctrl-C";
@@ -134,7 +140,22 @@ void Coordinator::save() {
     return;
   mode = Mode::saving;
   deadline = Clock::now() + options.saveTime;
+  isPaused = false;
+  for (Member &member : members)
+    member.entered.reset();
   broadcast({.kind = Kind::save});
+}
+
+/// Ranks are held, as for the polite end, and save before the step after the largest that one has entered.
+void Coordinator::saveAndGoOn() {
+  if (mode != Mode::running || isPaused)
+    return;
+  if (!options.savesOnInterrupt)
+    return local.say("SIGUSR1 came, but this run saves nothing: give --checkpoint DIR");
+  isPaused = true;
+  for (Member &member : members)
+    member.entered.reset();
+  broadcast({.kind = Kind::pause});
 }
 
 void Coordinator::onEntered() {
@@ -144,6 +165,13 @@ void Coordinator::onEntered() {
       return;
     else
       last = std::max(last, member.entered.value_or(0));
+  if (std::exchange(isPaused, false))
+    return broadcast({.kind = Kind::saveAt, .number = last + 1});
+  if (mode != Mode::saving)
+    return;
+  isStoppedEarly = last == 0;
+  if (isStoppedEarly)
+    return stop(); // there is nothing to save, and ranks that still meet need not come to an end of that
   broadcast({.kind = Kind::release, .number = last});
 }
 
@@ -221,7 +249,9 @@ void Coordinator::handleFromLink(size_t index) {
     } else {
       break;
     }
-  if (!isConnected)
+  if (link == members[index].link.get() && link->isAltered())
+    lose(index, describeAltered);
+  else if (!isConnected)
     lose(index, fmt::format("is gone: its {} ended or was killed, with the ranks that it had started", options.tool));
 }
 
@@ -242,9 +272,15 @@ void Coordinator::checkLinks(Deadline now) {
       member.link->queue({.kind = Kind::beat});
       member.link->flush();
     }
-    if (now - member.heardAt > silenceTime)
-      lose(index, fmt::format("has been silent for {} s: the link to it is down, or the host hangs",
-                              silenceTime.count() / 1000));
+    const auto silence = now - member.heardAt, limit = Clock::duration(silenceTime(options.timeout));
+    if (silence > limit) {
+      lose(index, describeSilence(limit));
+    } else if (bool isLong = silence > limit / 2; isLong != member.isSilenceTold) {
+      member.isSilenceTold = isLong;
+      local.tell({.kind = isLong ? "silence" : "recovered",
+                  .rank = member.firstRank,
+                  .text = nameOf(member) + (isLong ? describeSilence(silence, limit) : " is heard again")});
+    }
   }
 }
 
@@ -257,35 +293,73 @@ void Coordinator::watchStragglers() {
     if (rank.isAlive && rank.stuckFor().count() > 0)
       return;
     if (rank.isAlive)
-      local.say(fmt::format("{} continues", describeRank(rank)));
+      local.tell({"recovered", straggler, rank.progress.step, fmt::format("{} continues", describeRank(rank))});
     straggler = -1;
+  }
+  if (auto slow = watch.findSlow(ranks, Clock::now())) {
+    const RankState &rank = ranks[size_t(slow->rank)];
+    local.tell({"straggler", slow->rank, rank.progress.step,
+                fmt::format("{} is slow: it needs {:.1f} times as long as the others for its part of a step; in the "
+                            "last seconds it waited {:.0f} % of the time, they {:.0f} %",
+                            describeRank(rank), slow->factor(), 100 * slow->waitedShare, 100 * slow->othersShare)});
   }
   straggler = watch.find(ranks);
   if (straggler < 0)
     return;
   const RankState &rank = ranks[size_t(straggler)];
-  local.say(fmt::format("{} holds up the others: no progress for {:.1f} s (a step takes {:.3g} s) while {}{}",
-                        describeRank(rank), rank.stuckFor().count(), watch.medianStepSeconds().value_or(0),
-                        describeProgress(rank, options),
-                        rank.progress.isSuspended ? "; it is suspended (SIGSTOP)" : ""));
+  local.tell({"straggler", straggler, rank.progress.step,
+              fmt::format("{} holds up the others: no progress for {:.1f} s (a step takes {:.3g} s) while {}{}",
+                          describeRank(rank), rank.stuckFor().count(), watch.medianStepSeconds().value_or(0),
+                          describeProgress(rank, options), describeHindrance(rank))});
 }
 
-/// When all that is known is that ranks waited in vain, the one that does not move is the cause.
-void Coordinator::blameStraggler() {
-  int64_t stuck = StragglerWatch::findStuck(ranks, stalledSeconds);
-  if (failure.isCertain() || stuck < 0 || stuck == failure.event().rank)
+/// When all that is known is that ranks waited in vain, the one that does not move is the cause, or else the link over
+/// which they wait.
+void Coordinator::refineCause() {
+  if (failure.isCertain())
     return;
-  const FailureEvent &told = failure.event();
-  failure.add({FailureEvent::Kind::stalled, stuck, 0, told.text});
+  const FailureEvent told = failure.event();
+  const int64_t stuck = StragglerWatch::findStuck(ranks, stalledSeconds);
+  if (stuck >= 0 && stuck != told.rank)
+    failure.add({FailureEvent::Kind::stalled, stuck, 0, told.text});
+  else if (auto link = StragglerWatch::findDeadLink(ranks); link && stuck < 0)
+    failure.add({FailureEvent::Kind::link, link->first, int(link->second), told.text});
+}
+
+bool Coordinator::isEveryoneHeardSince(Deadline time) const {
+  return std::all_of(members.begin(), members.end(),
+                     [&](const Member &member) { return !member.link || member.heardAt > time; });
+}
+
+/// A line before the limit strikes, and as long as the wait goes on.
+void Coordinator::tellWait(Deadline now) {
+  const int64_t waiter = StragglerWatch::findLongestWait(ranks);
+  if (waiter < 0 || mode != Mode::running || failure.hasAny() || now < nextWaitLine)
+    return;
+  const RankState &rank = ranks[size_t(waiter)];
+  const auto waited = now - rank.waitsSince;
+  if (waited < options.timeout / 2)
+    return;
+  nextWaitLine = now + options.timeout / 2;
+  std::string missing;
+  for (const RankState &other : ranks)
+    if (!rank.parts.empty() && other.isAlive && other.parts.empty() && missing.empty())
+      missing = fmt::format("; {} is missing, {}", describeRank(other), describeProgress(other, options));
+  local.tell({"waiting", waiter, rank.progress.step,
+              fmt::format("{} has waited {:.0f} s while {}{}; a wait in which nothing moves ends the run after {:g} s "
+                          "(--timeout)",
+                          describeRank(rank), std::chrono::duration<double>(waited).count(),
+                          describeProgress(rank, options), missing, double(options.timeout.count()) / 1000)});
 }
 
 void Coordinator::checkDeadlines(Deadline now) {
   if (mode != Mode::stopping && failure.hasAny()) {
     if (explanationDeadline == Deadline::max())
       explanationDeadline = now + explanationTime;
-    if (now >= explanationDeadline)
-      blameStraggler();
-    if (failure.isCertain() || now >= explanationDeadline)
+    const bool isOver = now >= explanationDeadline && isEveryoneHeardSince(explanationDeadline);
+    if (isOver)
+      refineCause();
+    if (failure.isCertain() || isOver)
       stop();
   }
   if (now >= deadline && mode == Mode::saving) {
@@ -297,14 +371,19 @@ void Coordinator::checkDeadlines(Deadline now) {
 void Coordinator::tick() {
   Deadline now = Clock::now();
   // A launcher that was itself suspended has heard nothing meanwhile: that is nobody's silence.
-  if (lastTick != Deadline() && now - lastTick > milliseconds(2000))
+  if (lastTick != Deadline() && now - lastTick > milliseconds(2000)) {
     for (Member &member : members)
       member.heardAt += now - lastTick;
+    for (RankState &rank : ranks)
+      if (rank.waitsSince != Deadline())
+        rank.waitsSince += now - lastTick;
+  }
   lastTick = now;
   checkLinks(now);
   if (now >= nextLook) {
     nextLook = now + lookTime;
     watchStragglers();
+    tellWait(now);
   }
   answerExchanges();
   findDeserter();
@@ -318,8 +397,8 @@ int Coordinator::run(const RankMain &rankMain) {
     if (member.link)
       foreign.push_back(member.link->descriptor());
   if (Status status = local.fork(rankMain, std::move(foreign)); !status) {
-    local.tellFailure({.text = status.message()});
-    return end(status.exitCode(), status.message());
+    local.tell({.text = status.message()});
+    return end(status.exitCode(), {.text = status.message()});
   }
   auto isEveryoneGone = [this] {
     for (const Member &member : members)
@@ -343,11 +422,12 @@ int Coordinator::run(const RankMain &rankMain) {
 }
 
 /// The others leave with the same code.
-void Coordinator::sayEnd(int code, const std::string &why) {
+void Coordinator::sayEnd(int code, const LaunchEvent &why) {
   Deadline limit = deadlineIn(farewellTime);
   for (size_t index = 1; index < members.size(); ++index)
     if (members[index].link)
-      members[index].link->queue({.kind = Kind::end, .number = code, .text = why});
+      members[index].link->queue(
+          {.kind = Kind::end, .rank = why.rank, .number = code, .text = packEnd(why.text, why.step)});
   for (Member &member : members)
     while (member.link && member.link->flush() && member.link->hasOutput() && Clock::now() < limit) {
       PollSet set;
@@ -357,7 +437,7 @@ void Coordinator::sayEnd(int code, const std::string &why) {
 }
 
 /// The last turn: the others are told before anyone's slow reader is waited for.
-int Coordinator::end(int code, const std::string &why) {
+int Coordinator::end(int code, const LaunchEvent &why) {
   sayEnd(code, why);
   if (code != 0 && options.onBadEnd)
     options.onBadEnd();
@@ -367,30 +447,35 @@ int Coordinator::end(int code, const std::string &why) {
 
 int Coordinator::finish() {
   const char *others = ranks.size() > 1 ? "all ranks were" : "the rank was";
-  if (interrupt) {
-    std::string why = fmt::format("interrupted; {} stopped", others);
-    local.tellFailure({.text = why});
-    return end(128 + interrupt, why);
-  }
+  auto fail = [this](int code, const std::string &text) {
+    local.tell({.text = text});
+    return end(code, {.text = text});
+  };
+  if (interrupt)
+    return fail(128 + interrupt, fmt::format("interrupted; {} stopped", others));
   if (failure.hasAny()) {
     const FailureEvent &event = failure.event();
-    const RankProgress &last = ranks[size_t(event.rank)].progress;
-    local.tellFailure({event.rank, last.pid, last.step, describeFailure(event, ranks, options)});
-    return end(failure.exitCode(), describeCause(event, ranks, options));
+    const uint64_t step = ranks[size_t(event.rank)].progress.step;
+    local.tell({.rank = event.rank, .step = step, .text = describeFailure(event, ranks, options)});
+    return end(failure.exitCode(), {.rank = event.rank, .step = step, .text = describeCause(event, ranks, options)});
   }
+  if (isStoppedEarly) {
+    std::string why = describeEarlyStop(options, savedFor);
+    if (!options.isResumable)
+      return fail(exitTerminated, why);
+    local.say(why);
+    return end(exitStoppedResumable, {.text = why});
+  }
+  if (isSaveOverdue)
+    return fail(exitTerminated,
+                fmt::format("{} came, and not every rank had left {} s later (--save-timeout); {} killed", savedFor,
+                            options.saveTime.count() / 1000, others));
   int code = 0; // finished after all, unless someone says otherwise
-  std::string why;
-  if (isSaveOverdue) {
-    why = fmt::format("{} came, and not every rank had left {} s later (--save-timeout); {} killed", savedFor,
-                      options.saveTime.count() / 1000, others);
-    local.tellFailure({.text = why});
-    code = exitTerminated;
-  } else if (mode != Mode::running) {
+  if (mode != Mode::running)
     for (const RankState &rank : ranks)
       if (rank.exitCode == exitTerminated || (rank.exitCode == exitStoppedResumable && code == 0))
         code = rank.exitCode;
-  }
-  return end(code, why);
+  return end(code, {});
 }
 
 } // namespace dg

@@ -17,6 +17,7 @@ struct Member {
   std::unique_ptr<NodeLink> link; ///< null: the coordinator itself, or one that is lost
   std::optional<int64_t> entered; ///< its answer to save
   bool isGone = false;            ///< none of its ranks is left, or it is lost
+  bool isSilenceTold = false;
   Deadline heardAt = {};
 };
 
@@ -48,14 +49,18 @@ private:
   void lose(size_t member, const std::string &how);
   void stop(bool isAtOnce = false);
   void save();
+  void saveAndGoOn();
   void tick();
   void checkLinks(Deadline now);
   void watchStragglers();
   void checkDeadlines(Deadline now);
-  void blameStraggler();
+  /// Whether every other launcher has said since that time that it lives, and with it what its ranks had met before.
+  bool isEveryoneHeardSince(Deadline time) const;
+  void refineCause();
+  void tellWait(Deadline now);
   int finish();
-  int end(int code, const std::string &why);
-  void sayEnd(int code, const std::string &why);
+  int end(int code, const LaunchEvent &why);
+  void sayEnd(int code, const LaunchEvent &why);
 
   const LaunchOptions &options;
   std::vector<Member> members;
@@ -72,9 +77,11 @@ private:
   const char *savedFor = "SIGTERM"; ///< what asked the ranks to save
   int interrupt = 0;                ///< SIGINT or SIGHUP, when that ended the job
   bool isSaveOverdue = false;
+  bool isPaused = false;               ///< for SIGUSR1
+  bool isStoppedEarly = false;         ///< before any step
   Deadline deadline = Deadline::max(); ///< of the mode
   Deadline explanationDeadline = Deadline::max();
-  Deadline lastTick = {}, nextBeat = {}, nextLook = {};
+  Deadline lastTick = {}, nextBeat = {}, nextLook = {}, nextWaitLine = {};
 };
 
 } // namespace dg

@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <iterator>
 
 namespace dg {
 namespace {
@@ -33,13 +34,55 @@ void FailureReport::add(FailureEvent event) {
 }
 
 int FailureReport::exitCode() const {
-  using Kind = FailureEvent::Kind;
-  bool isChosenByRank = cause->kind == Kind::exitCode || cause->kind == Kind::own || cause->kind == Kind::peer;
-  return isChosenByRank && (cause->number == 2 || cause->number == 65) ? cause->number : 1;
+  switch (cause->kind) {
+  case FailureEvent::Kind::signal:
+    for (int defect : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS, SIGSYS})
+      if (cause->number == defect)
+        return exitCodeOf(ErrorKind::defect);
+    return exitCodeOf(ErrorKind::lost);
+  case FailureEvent::Kind::own:
+  case FailureEvent::Kind::exitCode:
+    return exitCodeOf(kindOfExitCode(cause->number));
+  case FailureEvent::Kind::peer:
+    if (ErrorKind kind = kindOfExitCode(cause->number); kind != ErrorKind::runFailed)
+      return exitCodeOf(kind);
+    break;
+  default:
+    break;
+  }
+  return exitCodeOf(ErrorKind::lost);
+}
+
+std::string describeEarlyStop(const LaunchOptions &options, const char *signal) {
+  return fmt::format("{} came before the first step; {}", signal,
+                     options.isResumable ? "the checkpoint is as it was: the same command continues from it"
+                                         : "nothing was begun, and nothing was saved");
+}
+
+std::string describeSilence(std::chrono::nanoseconds limit) {
+  return fmt::format("has been silent for {:.0f} s: the link to it is down or loses what is sent, or the host hangs",
+                     std::chrono::duration<double>(limit).count());
+}
+
+std::string describeSilence(std::chrono::nanoseconds silence, std::chrono::nanoseconds limit) {
+  return fmt::format(" has been silent for {:.0f} s; the run ends after {:g} s of silence (--timeout)",
+                     std::chrono::duration<double>(silence).count(), std::chrono::duration<double>(limit).count());
 }
 
 std::string describeRank(const RankState &rank) {
   return fmt::format("rank {} (host {}, pid {})", rank.progress.rank, rank.host, rank.progress.pid);
+}
+
+const char *describeHindrance(const RankState &rank) {
+  switch (rank.progress.hindrance) {
+  case Hindrance::suspended:
+    return ": it is suspended (SIGSTOP); kill -CONT lets it go on";
+  case Hindrance::output:
+    return ": it waits for someone to read the standard output of the run, which is full";
+  case Hindrance::none:
+    break;
+  }
+  return "";
 }
 
 std::string describeProgress(const RankState &rank, const LaunchOptions &options) {
@@ -82,8 +125,11 @@ std::string describeCause(const FailureEvent &event, const std::vector<RankState
     return event.text;
   case FailureEvent::Kind::stalled:
     return text + fmt::format(" made no progress for {:.0f} s while {}{}; {}", rank.stuckFor().count(), doing,
-                              rank.progress.isSuspended ? ": it is suspended (SIGSTOP); kill -CONT lets it go on" : "",
-                              event.text);
+                              describeHindrance(rank), event.text);
+  case FailureEvent::Kind::link:
+    return fmt::format("the link between host {} and host {} loses what is sent: {} and {} both run, and wait; {}",
+                       rank.host, ranks[size_t(event.number)].host, text, describeRank(ranks[size_t(event.number)]),
+                       event.text);
   case FailureEvent::Kind::peer:
     break;
   }

@@ -18,6 +18,7 @@ struct FailureEvent {
     own,      ///< the rank's own report; number = exit code
     lost,     ///< its launcher is gone or silent; text says so
     stalled,  ///< it stopped moving; text: what the rank that gave up on it said
+    link,     ///< nothing comes from rank `number`, which runs; text: what the rank that gave up said
     peer,     ///< the rank's report of another's failure; number = exit code
   };
   Kind kind = Kind::signal;
@@ -34,15 +35,25 @@ public:
   /// A rank that died or failed by itself; waiting longer would not explain it better.
   bool isCertain() const { return cause && cause->kind != FailureEvent::Kind::peer; }
   const FailureEvent &event() const { return *cause; }
-  /// 1, or what the rank said: 2 or 65.
+  /// That of the cause, as ErrorKind has them.
   int exitCode() const;
 
 private:
   std::optional<FailureEvent> cause;
 };
 
+/// What is said when `signal` came before the first step.
+std::string describeEarlyStop(const LaunchOptions &options, const char *signal);
+/// What is said of a launcher whose messages do not prove to be its own.
+inline constexpr const char *describeAltered =
+    "cannot be understood: what it sent was changed on the way, by the network or by someone in it";
+/// What is said of a launcher that is lost for its silence, and of one that soon will be.
+std::string describeSilence(std::chrono::nanoseconds limit);
+std::string describeSilence(std::chrono::nanoseconds silence, std::chrono::nanoseconds limit);
 /// "rank 2 (host a, pid 4711)"
 std::string describeRank(const RankState &rank);
+/// What keeps it from moving, to follow what it does; empty: nothing that is known.
+const char *describeHindrance(const RankState &rank);
 /// "training, step 17, in task 'fc1/matmul' (mlp.mlir:4:8), waiting for rank 0"
 std::string describeProgress(const RankState &rank, const LaunchOptions &options);
 /// The first line of the block: rank, host, pid, what happened, what the rank was doing.

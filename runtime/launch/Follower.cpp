@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launch/Follower.h"
 
+#include "runtime/launch/FailureReport.h"
 #include "runtime/launch/link/LinkTimes.h"
 
 #include <csignal>
@@ -44,6 +45,8 @@ void Follower::handleFromLink() {
     attempt.reset();
     if (local.isAnyAlive())
       local.apply({.kind = Kind::stop});
+  } else if (link->isAltered()) {
+    lose(describeAltered);
   } else if (!isConnected) {
     lose(fmt::format("is gone: its {} ended or was killed", options.tool));
   }
@@ -80,16 +83,22 @@ void Follower::tick() {
   }
   link->flush(); // if it cannot, handleFromLink sees that
   knock(now);
-  if (now - heardAt > silenceTime)
-    lose(
-        fmt::format("has been silent for {} s: the link to it is down, or the host hangs", silenceTime.count() / 1000));
+  const auto silence = now - heardAt, limit = Clock::duration(silenceTime(options.timeout));
+  if (silence > limit) {
+    lose(describeSilence(limit));
+  } else if (bool isLong = silence > limit / 2; isLong != isSilenceTold) {
+    isSilenceTold = isLong;
+    local.tell({.kind = isLong ? "silence" : "recovered",
+                .text = fmt::format("the coordinator (node 0, {}){}", place.name,
+                                    isLong ? describeSilence(silence, limit) : " is heard again")});
+  }
 }
 
 int Follower::run(const RankMain &rankMain) {
   heardAt = lastTick = Clock::now();
   Status started = local.fork(rankMain, {link->descriptor()});
   if (!started) {
-    local.tellFailure({.text = started.message()});
+    local.tell({.text = started.message()});
     link.reset(); // the coordinator sees the line closed
     local.drainOutput(true);
     return started.exitCode();
@@ -109,13 +118,20 @@ int Follower::run(const RankMain &rankMain) {
 }
 
 int Follower::finish() {
+  LaunchEvent why;
   if (!end)
-    local.tellFailure({.text = fmt::format("the coordinator (node 0, {}) {}; the ranks of this node were stopped",
-                                           place.name, loss)});
+    why.text = fmt::format("the coordinator (node 0, {}) {}; the ranks of this node were stopped", place.name, loss);
+  else if (unpackEnd(end->text, why.text, why.step))
+    why.rank = end->rank;
+  constexpr int exitStoppedResumable = 75;
   // Where all nodes share one output, node 0 has said it already.
-  else if (!end->text.empty() && !options.isOutputShared)
-    local.tellFailure({.text = end->text});
-  int code = end ? int(end->number) : 1;
+  if (why.text.empty() || (end && options.isOutputShared))
+    ;
+  else if (end && end->number == exitStoppedResumable)
+    local.say(why.text);
+  else
+    local.tell(std::move(why));
+  int code = end ? int(end->number) : exitCodeOf(ErrorKind::lost);
   if (code != 0 && options.onBadEnd)
     options.onBadEnd();
   local.drainOutput(code != 128 + SIGINT && code != 128 + SIGHUP);

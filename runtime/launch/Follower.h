@@ -39,6 +39,7 @@ private:
   std::unique_ptr<RendezvousAttempt> attempt;
   std::optional<LaunchMessage> end;
   std::string loss; ///< how the coordinator was lost
+  bool isSilenceTold = false;
   Deadline heardAt = {}, lastTick = {}, nextBeat = {}, nextKnock = {};
 };
 

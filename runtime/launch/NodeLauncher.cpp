@@ -2,12 +2,16 @@
 #include "runtime/launch/NodeLauncher.h"
 
 #include "runtime/launch/Coordinator.h"
+#include "runtime/launch/link/HeldSignals.h"
 #include "runtime/launch/link/JobKeys.h"
 #include "runtime/launch/link/LinkTimes.h"
+#include "runtime/support/FileWriting.h"
 #include "runtime/support/Printable.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <fcntl.h>
 #include <set>
 #include <unistd.h>
@@ -21,6 +25,11 @@ static std::string hostName() {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
   return name;
+}
+
+static std::string makeJobId() {
+  std::string id = jobIdOfEnvironment();
+  return id.empty() ? randomSuffix() : id;
 }
 
 /// Equal for processes that can map each other's memory: same machine, same name, same namespaces.
@@ -139,6 +148,7 @@ void Gathering::assign() {
     hosts.insert(guest.request.hostId);
   RankPlacement next;
   next.numRanks = options.numRanks;
+  next.jobId = makeJobId();
   next.spansHosts = hosts.size() > 1;
   if (next.spansHosts && nodes.isSecure)
     next.runId = randomBytes(runIdBytes);
@@ -186,13 +196,15 @@ Status Gathering::gather() {
   while (missing() != guests.end()) {
     if (Clock::now() > deadline)
       return Status::error(
-          ErrorKind::runFailed,
+          ErrorKind::lost,
           "node {} did not come to the rendezvous {} within {:g} s; start it there, or wait longer with "
           "--rdzv-timeout{}",
           missing() - guests.begin(), nodes.point->endpoint(), double(nodes.joinTime.count()) / 1000,
           nodes.point->numRefused()
               ? fmt::format(" ({} connections without the right secret were refused)", nodes.point->numRefused())
               : "");
+    if (isStopAsked())
+      return Status::error(ErrorKind::lost, "{} was stopped before all nodes had come", hostName());
     PollSet set;
     nodes.point->addTo(set);
     for (const Guest &guest : guests)
@@ -232,14 +244,15 @@ static Status join(const NodeOptions &nodes, std::unique_ptr<NodeLink> &link, Ra
         return Status::ok();
       }
       if (message->kind == Kind::refuse)
-        return Status::error(message->number == 2 ? ErrorKind::usage : ErrorKind::runFailed, "{}", message->text);
+        return Status::error(kindOfExitCode(int(message->number)), "{}", message->text);
     }
     if (!isConnected)
-      return Status::error(ErrorKind::runFailed, "node 0 at {} went away before the job began", place.name);
+      return Status::error(ErrorKind::lost, "node 0 at {} went away before the job began", place.name);
     if (Clock::now() > deadline)
-      return Status::error(ErrorKind::runFailed,
-                           "node 0 at {} did not begin the job within {:g} s: some node is missing", place.name,
-                           double(nodes.joinTime.count()) / 1000);
+      return Status::error(ErrorKind::lost, "node 0 at {} did not begin the job within {:g} s: some node is missing",
+                           place.name, double(nodes.joinTime.count()) / 1000);
+    if (isStopAsked())
+      return Status::error(ErrorKind::lost, "stopped");
     PollSet set;
     set.add(link->descriptor(), short(POLLIN | (link->hasOutput() ? POLLOUT : 0)), [] {});
     set.wait(tickTime);
@@ -247,7 +260,9 @@ static Status join(const NodeOptions &nodes, std::unique_ptr<NodeLink> &link, Ra
 }
 
 int launchNode(const LaunchOptions &options, NodeOptions nodes, const RankMain &rankMain) {
-  auto fail = [&](const Status &status) { return endBeforeRanks(options, status); };
+  auto fail = [&](const Status &status) {
+    return isStopAsked() ? endStopped(options) : endBeforeRanks(options, status);
+  };
   if (nodes.node == 0) {
     Gathering gathering(options, nodes);
     if (Status status = gathering.gather(); !status) {
@@ -269,9 +284,30 @@ int launchNode(const LaunchOptions &options, NodeOptions nodes, const RankMain &
 
 int endBeforeRanks(const LaunchOptions &options, const Status &status) {
   fmt::print(stderr, "{}: {}\n", options.tool, printable(status.message()));
-  if (options.onFailure)
-    options.onFailure({.text = status.message()});
+  if (options.describeEvent) {
+    std::fputs(
+        options.describeEvent({.text = status.message(), .host = hostName(), .job = jobIdOfEnvironment()}).c_str(),
+        stdout);
+    std::fflush(stdout);
+  }
   return status.exitCode();
+}
+
+std::string jobIdOfEnvironment() {
+  for (const char *name : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"})
+    if (const char *id = std::getenv(name); id && *id)
+      return id;
+  return "";
+}
+
+int endStopped(const LaunchOptions &options) {
+  std::string why = describeEarlyStop(options, "SIGTERM");
+  if (!options.isResumable) {
+    (void)endBeforeRanks(options, Status::error(ErrorKind::lost, "{}", why));
+    return 128 + SIGTERM;
+  }
+  fmt::print(stderr, "{}: {}\n", options.tool, why);
+  return 75;
 }
 
 int launchLocal(const LaunchOptions &options, const RankMain &rankMain) {
@@ -283,6 +319,7 @@ int launchLocal(const LaunchOptions &options, const RankMain &rankMain) {
   RankPlacement placement;
   placement.numLocal = placement.numRanks = options.numRanks;
   placement.hostName = hostName();
+  placement.jobId = makeJobId();
   std::vector<Member> members(1);
   members[0].host = hostName();
   members[0].numRanks = options.numRanks;

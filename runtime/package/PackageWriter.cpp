@@ -89,7 +89,7 @@ Status sealArchive(const std::string &path, const Manifest &manifest, const Sign
   if (descriptor >= 0)
     close(descriptor);
   return cause == 0 ? Status::ok()
-                    : Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, std::strerror(cause));
+                    : Status::error(ErrorKind::unwritten, "{}: cannot be written: {}", path, std::strerror(cause));
 }
 
 Status writeArchive(const std::string &path, const std::vector<PackageEntry> &entries, const SigningKey *key) {
@@ -98,7 +98,7 @@ Status writeArchive(const std::string &path, const std::vector<PackageEntry> &en
   if (!archive) {
     zip_error_t cause;
     zip_error_init_with_code(&cause, error);
-    Status failure = Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, zip_error_strerror(&cause));
+    Status failure = Status::error(ErrorKind::unwritten, "{}: cannot be written: {}", path, zip_error_strerror(&cause));
     zip_error_fini(&cause);
     return failure;
   }
@@ -120,11 +120,11 @@ Status writeArchive(const std::string &path, const std::vector<PackageEntry> &en
                       place(start, manifestName, manifestText.size()));
   std::string placeholder(commentBytes, '0');
   if (status && zip_set_archive_comment(archive, placeholder.data(), zip_uint16_t(commentBytes)) != 0)
-    status = Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, zip_strerror(archive));
+    status = Status::error(ErrorKind::unwritten, "{}: cannot be written: {}", path, zip_strerror(archive));
   if (status && zip_close(archive) == 0)
     return sealArchive(path, manifest, key);
   if (status)
-    status = Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, zip_strerror(archive));
+    status = Status::error(ErrorKind::unwritten, "{}: cannot be written: {}", path, zip_strerror(archive));
   zip_discard(archive);
   return status;
 }
@@ -142,13 +142,13 @@ Status writePackage(const std::string &path, const std::vector<PackageEntry> &en
   Status status = writeAndProve(partial, entries, key);
   if (status && std::rename(partial.c_str(), target.c_str()) != 0)
     status =
-        Status::error(ErrorKind::runFailed, "{}: cannot be renamed to {}: {}", partial, target, std::strerror(errno));
+        Status::error(ErrorKind::unwritten, "{}: cannot be renamed to {}: {}", partial, target, std::strerror(errno));
   if (!status) {
     unlink(partial.c_str());
     return status;
   }
   if (int code = syncFolder(std::filesystem::path(target).parent_path().string()); code != 0)
-    return Status::error(ErrorKind::runFailed, "{}: written, but its folder cannot be synchronised: {}", path,
+    return Status::error(ErrorKind::unwritten, "{}: written, but its folder cannot be synchronised: {}", path,
                          std::strerror(code));
   return Status::ok();
 }

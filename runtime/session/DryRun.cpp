@@ -29,7 +29,7 @@ static Status await(Transport &transport, Transport::Request request, Deadline d
   Progress state;
   while ((state = transport.test(request)) == Progress::pending) {
     if (Clock::now() > deadline)
-      return Status::error(ErrorKind::runFailed,
+      return Status::error(ErrorKind::lost,
                            "rank {} gets no answer from rank {}: the hosts reach each other at the rendezvous, but not "
                            "over the port that the rank has opened; look for a firewall",
                            transport.rank(), peer);

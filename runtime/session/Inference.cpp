@@ -162,7 +162,7 @@ public:
 
 private:
   Status failed(int error) const {
-    return Status::error(ErrorKind::runFailed, "{}: the result ({} bytes) cannot be written: {}",
+    return Status::error(ErrorKind::unwritten, "{}: the result ({} bytes) cannot be written: {}",
                          memory >= 0 ? "stdout" : path, fileBytes, std::strerror(error));
   }
   Status copyToStandardOutput() const {

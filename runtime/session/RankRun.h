@@ -32,6 +32,8 @@ struct RankRun {
   /// Asked before each step of a training and of its evaluations, from 1; false on all ranks before the same step once
   /// the job was asked to stop.
   std::function<bool(uint64_t)> mayStartStep;
+  /// Asked after that, of the same step: whether the job was asked to save there and to go on. May be empty.
+  std::function<bool(uint64_t)> isSaveDue;
   ProgressLine *progress = nullptr; ///< may be null
   TraceRecorder *trace = nullptr;   ///< may be null
   std::chrono::milliseconds timeout{30'000};

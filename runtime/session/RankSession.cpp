@@ -4,9 +4,11 @@
 #include "runtime/executor/RequestBound.h"
 #include "runtime/executor/Staging.h"
 #include "runtime/launch/link/LaunchMessage.h"
+#include "runtime/launch/ranks/RankProcess.h"
 #include "runtime/session/DryRun.h"
 #include "runtime/session/HostCores.h"
 #include "runtime/session/report/EventFile.h"
+#include "runtime/session/report/JsonLine.h"
 #include "runtime/session/report/PeakRate.h"
 #include "runtime/transport/TlsTransport.h"
 #include "runtime/transport/UcxTransport.h"
@@ -25,6 +27,9 @@ static constexpr std::chrono::milliseconds longestMeeting = std::chrono::minutes
 /// Who comes with a failure of its own waits no longer for ranks that do not come: they may be waiting for it in a
 /// step, and it must tell the cause before they tell that it is silent.
 static constexpr std::chrono::milliseconds longestWithFailure = std::chrono::seconds(2);
+
+/// Who has failed stays until the launcher has found the cause, which takes it the time-out and this at most.
+static constexpr std::chrono::milliseconds longestExplanation = std::chrono::seconds(20);
 
 /// What LossChannel has open at most, and some for meetings.
 static constexpr uint32_t lossRequests = 64;
@@ -106,6 +111,7 @@ Status RankSession::connect() {
   options.spansHosts = place.spansHosts && !isSecure;
   options.hostId = place.hostId;
   options.networkDevice = place.networkDevice;
+  options.onCrash = outliveTransport;
   const uint32_t stage = uint32_t(plan.mesh.coordinatesOf(context.rank()).pipe);
   options.maxRequests = std::max(options.maxRequests, requestsNeeded(plan, stage) + lossRequests);
   // Ranks of a host reduce in each other's memory.
@@ -201,7 +207,9 @@ Result<std::unique_ptr<Reporter>> RankSession::makeReporter() const {
     return makeSilentReporter();
   std::unique_ptr<Reporter> printed;
   if (assignment.json) {
-    printed = makeJsonReporter(stdout, assignment.jsonEvery, assignment.parameterTable);
+    const RankPlacement &place = context.placement();
+    printed = makeJsonReporter(stdout, assignment.jsonEvery, assignment.parameterTable,
+                               JsonLine::originOf(place.hostName, place.jobId));
   } else {
     constexpr double secondsBetweenLines = 10;
     FILE *bar = isatty(STDERR_FILENO) ? stderr : nullptr;
@@ -244,6 +252,7 @@ Result<int> RankSession::work() {
   };
   run.gather = [this](const std::string &mine) { return context.allGather(mine, deadlineIn(assignment.timeout)); };
   run.mayStartStep = [this](uint64_t step) { return context.mayStartStep(step); };
+  run.isSaveDue = [this](uint64_t step) { return context.isSaveDue(step); };
   run.progress = &context.board();
   run.trace = trace.get();
   run.timeout = assignment.timeout;
@@ -296,8 +305,7 @@ int RankSession::run() {
     return *code;
   bool isOwn = !hasPeerFailed || (executor && executor->hasOwnFailure());
   context.reportFailure(code.status(), isOwn ? FailureOrigin::own : FailureOrigin::peer);
-  if (transport)
-    transport->cancelAll();
+  context.awaitStop(deadlineIn(longestExplanation + 2 * assignment.timeout));
   return code.status().exitCode();
 }
 
@@ -315,7 +323,8 @@ void removeUnfinished(const Assignment &assignment, bool hadRankZero) {
 int runRank(RankContext &context, const Assignment &assignment) {
   // A file that may not grow is an error of write, not a signal.
   std::signal(SIGXFSZ, SIG_IGN);
-  return RankSession(context, assignment).run();
+  // Never destroyed: the process ends, and the end of UCX would touch connections whose other ends may be gone.
+  return (new RankSession(context, assignment))->run();
 }
 
 } // namespace dg::session

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 namespace dg::session {
 
@@ -128,6 +129,12 @@ private:
   Result<Outcome> betweenSteps();
   /// Saves the state of now, behind the steps that follow; at the end before it returns.
   Status save(bool isEnd = false);
+  /// Counts the step. Who was asked to save in an evaluation does it before the next step of the training.
+  bool mayStartStep() {
+    const bool may = run.mayStartStep(++stepsHere);
+    isSaveAsked = isSaveAsked || (may && run.isSaveDue && run.isSaveDue(stepsHere));
+    return may;
+  }
   /// Without a checkpoint, which would have refused them: whether the last step left finite parameters.
   Status checkParameters() const;
   Result<Outcome> finish(Outcome outcome);
@@ -153,8 +160,9 @@ private:
   LossChannel channel;
   std::optional<Evaluation> evaluation;
   Saver saver;
-  bool isNewBest = false; ///< the last evaluation, which then is saved
-  uint64_t stepsHere = 0; ///< of this process, those of evaluations too
+  bool isNewBest = false;   ///< the last evaluation, which then is saved
+  bool isSaveAsked = false; ///< by SIGUSR1
+  uint64_t stepsHere = 0;   ///< of this process, those of evaluations too
   Clock::time_point started = Clock::now();
 };
 
@@ -230,7 +238,7 @@ Status Loop::checkLoss(const char *what, double loss, int64_t parametersStep) co
     return Status::ok();
   if (run.progress)
     run.progress->task.store(0, std::memory_order_relaxed); // the last one is over, and not to blame
-  return Status::error(ErrorKind::runFailed,
+  return Status::error(ErrorKind::defect,
                        "the loss {} step {} is {}, expected a finite number; {}: find the op that made it with "
                        "--check-numerics, learn slower with --lr, or go on with --allow-nan",
                        what, state.step, std::isnan(loss) ? "nan" : "infinite", saver.describeGood(parametersStep));
@@ -262,7 +270,7 @@ Result<Outcome> Loop::evaluate(std::optional<EvaluationInfo> &found) {
     return Outcome::done;
   DG_RETURN_IF_ERROR(fromSaver(saver.settle())); // nobody asks after it meanwhile
   run.reporter.flush();                          // nothing more is told until it is over
-  auto mayGoOn = [this] { return run.mayStartStep(++stepsHere); };
+  auto mayGoOn = [this] { return mayStartStep(); };
   auto info = evaluation->evaluate(channel, options.seed, mayGoOn, hasPeerFailed);
   if (!info)
     return info.status();
@@ -290,6 +298,7 @@ void Loop::report(std::optional<EvaluationInfo> evaluated, bool isDue) {
 Status Loop::save(bool isEnd) {
   const bool again = std::exchange(isNewBest, false);
   DG_RETURN_IF_ERROR(fromPeer(channel.drain())); // rank 0 writes the sum of losses into the manifest
+  run.reporter.flush(); // a resumed run goes on after this step: what came before must have been told
   return fromSaver(isEnd ? saver.saveAtOnce(state, again) : saver.saveBehind(state, again));
 }
 
@@ -371,8 +380,10 @@ Result<Outcome> Loop::train() {
         return outcome ? finish(Outcome::stopped) : outcome;
       if (isFinished())
         break; // the evaluation said so
-      if (!run.mayStartStep(++stepsHere))
+      if (!mayStartStep())
         return finish(Outcome::stopped);
+      if (std::exchange(isSaveAsked, false))
+        DG_RETURN_IF_ERROR(save());
       DG_RETURN_IF_ERROR(runStep(order, count));
       DG_RETURN_IF_ERROR(checkReplicas());
     }

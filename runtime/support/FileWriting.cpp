@@ -144,7 +144,7 @@ Status writeFile(const std::string &path, std::string_view text) {
       code = syncFolder(fs::path(target).parent_path().string());
   }
   if (code != 0)
-    return Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, std::strerror(code));
+    return Status::error(ErrorKind::unwritten, "{}: cannot be written: {}", path, std::strerror(code));
   return Status::ok();
 }
 

@@ -8,18 +8,26 @@ const std::string &Status::message() const {
   return failure ? failure->second : none;
 }
 
-int Status::exitCode() const {
-  if (!failure)
-    return 0;
-  switch (failure->first) {
-  case ErrorKind::usage:
-    return 2;
-  case ErrorKind::badInput:
-    return 65;
-  case ErrorKind::runFailed:
-    return 1;
-  }
+static constexpr std::pair<ErrorKind, int> exitCodes[] = {{ErrorKind::usage, 2},
+                                                          {ErrorKind::badInput, 65},
+                                                          {ErrorKind::lost, 69},
+                                                          {ErrorKind::defect, 70},
+                                                          {ErrorKind::unwritten, 74}};
+
+int exitCodeOf(ErrorKind kind) {
+  for (const auto &[known, code] : exitCodes)
+    if (known == kind)
+      return code;
   return 1;
+}
+
+int Status::exitCode() const { return failure ? exitCodeOf(failure->first) : 0; }
+
+ErrorKind kindOfExitCode(int code) {
+  for (const auto &[kind, known] : exitCodes)
+    if (known == code)
+      return kind;
+  return ErrorKind::runFailed;
 }
 
 } // namespace dg

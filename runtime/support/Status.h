@@ -15,8 +15,15 @@ namespace dg {
 enum class ErrorKind {
   usage,     ///< flags that contradict each other or the job: exit 2
   badInput,  ///< a file that is missing, damaged or not what it should be: exit 65
-  runFailed, ///< the run itself failed (peer lost, deadline, disk full): exit 1
+  runFailed, ///< the run itself failed, for another reason than those below: exit 1
+  lost,      ///< a rank, a node or a link was lost, or never came: exit 69
+  defect,    ///< the job itself is wrong, and would fail again (a loss that is not finite, a crash): exit 70
+  unwritten, ///< what the run makes cannot be written (disk full, quota, I/O error): exit 74
 };
+
+/// The number of Status::exitCode, and back; runFailed for any other number.
+int exitCodeOf(ErrorKind kind);
+ErrorKind kindOfExitCode(int code);
 
 /// Success, or a kind and one message (found, expected, where, what to do). Empty on success; cheap to move.
 class [[nodiscard]] Status {
@@ -32,7 +39,7 @@ public:
   ErrorKind kind() const { return failure->first; }
   /// Empty on success.
   const std::string &message() const;
-  /// The exit code of DESIGN: 0, 1, 2 or 65.
+  /// 0 on success. The numbers of sysexits.h; a rule that starts jobs again relies on them.
   int exitCode() const;
 
 private:

@@ -135,7 +135,7 @@ Status TlsMeeting::connectAll(const Places &everyone, milliseconds time) {
       std::string failure = attempts[peer].failure;
       if (failure.empty() && numRefused > 0)
         failure = fmt::format("{} who came were refused, the last: {}", numRefused, lastRefusal);
-      return Status::error(ErrorKind::runFailed,
+      return Status::error(ErrorKind::lost,
                            "rank {}: no connection with rank {} at {} within {:g} s{}; can the two hosts reach each "
                            "other, and is a firewall between them?",
                            self, peer, describeAddress(places[peer]), double(time.count()) / 1000,

@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 
 namespace dg {
@@ -39,6 +40,40 @@ struct Slot {
   uint32_t nextFree = none;
   uint64_t *activity = nullptr; ///< of its peer
 };
+
+/// Whether this thread is inside UCX, whose fatal errors are then the end of a connection and no defect of the rank.
+thread_local volatile bool isInsideUcx = false;
+struct InsideUcx {
+  const bool before = isInsideUcx;
+  InsideUcx() { isInsideUcx = true; }
+  ~InsideUcx() { isInsideUcx = before; }
+};
+
+/// What a signal handler can reach. One per process: a process is one rank.
+constexpr int crashSignals[] = {SIGABRT, SIGSEGV, SIGBUS};
+void (*crashHandler)(int signal) = nullptr;
+struct sigaction actionsBefore[std::size(crashSignals)];
+
+void onCrashSignal(int signal, siginfo_t *info, void *) {
+  const bool isFromOutside = info->si_code == SI_USER;
+  if (isInsideUcx && !isFromOutside)
+    crashHandler(signal);
+  for (size_t i = 0; i < std::size(crashSignals); ++i)
+    if (crashSignals[i] == signal)
+      sigaction(signal, &actionsBefore[i], nullptr);
+  raise(signal); // comes once this returns
+}
+
+void handleCrashes(void (*handler)(int signal)) {
+  if (!handler || crashHandler)
+    return;
+  crashHandler = handler;
+  struct sigaction action = {};
+  action.sa_sigaction = onCrashSignal;
+  action.sa_flags = SA_SIGINFO;
+  for (size_t i = 0; i < std::size(crashSignals); ++i)
+    sigaction(crashSignals[i], &action, &actionsBefore[i]);
+}
 
 /// UCX writes its log to stdout, where the tool's own output stands. Its errors come back as a status too, and after
 /// the death of a peer, which it calls fatal, they would stand beside the one message of the run; who wants them sets
@@ -140,6 +175,7 @@ public:
   }
 
   ~UcxTransport() override {
+    InsideUcx inside;
     if (worker) {
       cancelAll();
       closeEndpoints();
@@ -165,6 +201,7 @@ public:
       return none;
     ucp_request_param_t parameters = parametersOf(index);
     parameters.cb.send = [](void *, ucs_status_t status, void *slot) { finish(slot, status, 0); };
+    InsideUcx inside;
     settle(index, ucp_tag_send_nbx(endpoints[size_t(peer)], data, bytes, uint64_t(self) << tagBits | tag, &parameters));
     return index;
   }
@@ -179,13 +216,17 @@ public:
     parameters.cb.recv = [](void *, ucs_status_t status, const ucp_tag_recv_info_t *info, void *slot) {
       finish(slot, status, info->length);
     };
+    InsideUcx inside;
     ucs_status_ptr_t started =
         ucp_tag_recv_nbx(worker, data, bytes, uint64_t(peer) << tagBits | tag, UINT64_MAX, &parameters);
     settle(index, started);
     return index;
   }
 
-  void advance() override { ucp_worker_progress(worker); }
+  void advance() override {
+    InsideUcx inside;
+    ucp_worker_progress(worker);
+  }
 
   Progress look(Request request) override {
     if (request == none)
@@ -211,6 +252,7 @@ public:
   /// Receives are cancelled. UCX cannot take a send back: its slot stays taken until the worker is destroyed, and a
   /// peer that still asks for the data reads whatever the buffer then holds.
   void cancelAll() override {
+    InsideUcx inside;
     for (uint32_t i = 0; i < slots.size(); ++i)
       if (slots[i].state == SlotState::open)
         ucp_request_cancel(worker, memoryOf(i));
@@ -334,6 +376,7 @@ private:
 
 Status UcxTransport::open() {
   prepareProcess();
+  handleCrashes(options.onCrash);
   ucp_config_t *config = nullptr;
   if (ucs_status_t status = ucp_config_read(nullptr, nullptr, &config); status != UCS_OK)
     return ucxError(self, "read its configuration", status);
@@ -402,6 +445,7 @@ Status UcxTransport::connect(const std::vector<std::string> &addresses) {
   if (addresses.size() != size_t(peers))
     return Status::error(ErrorKind::runFailed, "rank {}: the exchange gave {} addresses, expected {}", self,
                          addresses.size(), peers);
+  InsideUcx inside;
   for (size_t peer = 0; peer < addresses.size(); ++peer) {
     PeerAddress address;
     bool isOnThisHost = address.unpack(addresses[peer]) && address.hostId == options.hostId;

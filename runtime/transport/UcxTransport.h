@@ -19,6 +19,9 @@ struct UcxOptions {
   std::string networkDevice; ///< the interface towards the other hosts; empty: any
   /// Memory that the ranks of a host share (Transport::hostMemory), for this rank's arena; 0: none, on every rank.
   size_t sharedBytes = 0;
+  /// UCX may end the process by a signal when a connection breaks in the middle of a message. Then this is called in
+  /// the handler of that signal; it must not return. Null: the signal acts.
+  void (*onCrash)(int signal) = nullptr;
 };
 
 /// Joins the job: opens a worker, exchanges addresses, and connects to every rank; returns when all ranks have done so.

@@ -109,7 +109,10 @@ std::string runProcesses(Kind kind, int64_t numRanks, const Body &body, uint32_t
   LaunchOptions options;
   options.tool = "conformance";
   options.numRanks = numRanks;
-  options.onFailure = [&](const RankFailure &failure) { complaint = failure.text; };
+  options.describeEvent = [&](const LaunchEvent &event) {
+    complaint = event.text;
+    return std::string();
+  };
   int code = launchLocal(options, [&](RankContext &context) {
     auto deadline = deadlineIn(std::chrono::minutes(1));
     UcxOptions ucx;

@@ -56,7 +56,7 @@ class NumericsTest(runs.JobTest):
             self.assertEqual(plain.loss_texts(), checked.loss_texts())
 
     def test_overflow_is_named(self):
-        finished = self.run_job(self.job(*PLAN), *FLAGS, "--lr", "1e30", "--check-numerics", code=1)
+        finished = self.run_job(self.job(*PLAN), *FLAGS, "--lr", "1e30", "--check-numerics", code=70)
         self.assertRegex(finished.err, r"dgrun: rank \d \(.*\) failed while training, step 2, in task '(.*)' \(.*mlp.mlir:\d+:\d+\): "
                          r"'\1' \(dg\.\w+, .*mlp.mlir:\d+:\d+\) made '.*' hold (nan|an infinity) at element \d+ of \d+, in step 2, "
                          r"micro-batch \d+; what it read is finite")
@@ -64,7 +64,7 @@ class NumericsTest(runs.JobTest):
     def test_bad_data_is_not_the_ops_fault(self):
         write_npy(self.path("x.npy"), (16, 10), [1.0] * 37 + [float("nan")] + [1.0] * 122)
         data = ["--data", "x=" + self.path("x.npy"), "--data", "y=randn:16x1", "--no-shuffle"]
-        finished = self.run_job(self.job("mlp", "--batch", "16"), *data, "--check-numerics", code=1)
+        finished = self.run_job(self.job("mlp", "--batch", "16"), *data, "--check-numerics", code=70)
         self.assertIn("; its input 'x' held nan at element 37 of 160 already", finished.err)
 
 
@@ -81,7 +81,7 @@ class LossTest(runs.JobTest):
             with self.subTest(mesh=mesh):
                 job, folder = self.job("mlp", "--batch", "16", *mesh), "kept" + "-".join(mesh)
                 flags = [*FLAGS, "--checkpoint", self.path(folder), "--checkpoint-every", "1steps"]
-                finished = self.run_job(job, *flags, "--lr", "1e9", code=1)
+                finished = self.run_job(job, *flags, "--lr", "1e9", code=70)
                 found = re.search(r"dgrun: rank \d \(.*\) failed while training, step (\d+).*: the loss of step (\d+) is (nan|infinite), "
                                   r"expected a finite number; the last good checkpoint is (\S+?)(?: \((\S+) holds the parameters "
                                   r"that it came from\))?: find the op that made it with --check-numerics, .* --allow-nan", finished.err)
@@ -108,7 +108,7 @@ class LossTest(runs.JobTest):
             with self.subTest(mesh=mesh):
                 job, folder = self.job("mlp", "--batch", "16", *mesh), "none" + "-".join(mesh)
                 flags = [*data, "--lr", "1e38", "--checkpoint", self.path(folder), "--steps", "1"]
-                finished = self.run_job(job, *flags, code=1)
+                finished = self.run_job(job, *flags, code=70)
                 self.assertRegex(finished.err, r"step 1 made '\S+' hold (nan|an infinity) at element \d+ of \d+: no checkpoint is written")
                 self.assertFalse(os.path.exists(self.path(folder)), "a folder was left that holds nothing")
                 self.run_job(job, *flags, "--allow-nan")
@@ -120,7 +120,7 @@ class LossTest(runs.JobTest):
         for mesh in self.MESHES:
             with self.subTest(mesh=mesh):
                 job = self.job("mlp", "--batch", "16", *mesh)
-                finished = self.run_job(job, *flags, code=1)
+                finished = self.run_job(job, *flags, code=70)
                 self.assertRegex(finished.err, r"the loss of the evaluation after step 2 is (nan|infinite), .*; this run has no checkpoint from "
                                  r"before it")
                 self.assertEqual(len(self.run_job(job, *flags, "--allow-nan").of("eval")), 1)
@@ -193,7 +193,7 @@ class DryRunTest(hosts.HostsTest):
             ends = [first.finish(), second.finish()]
             for host in self.hosts:
                 host.run("nft", "delete table inet wall")
-        self.assertEqual([end.code for end in ends], [1, 1], ends[0].err)
+        self.assertEqual([end.code for end in ends], [69, 69], ends[0].err)
         self.assertRegex(ends[0].err, message)
 
 

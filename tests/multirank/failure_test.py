@@ -37,7 +37,7 @@ class FailureTest(runs.JobTest):
                 seconds = time.monotonic() - killed
                 self.check_nothing_stays(run)
                 print(f"{seconds:.3f} s: {finished.err.strip()}", flush=True)
-                self.assertEqual(finished.code, 1, finished.err)
+                self.assertEqual(finished.code, 69, finished.err)
                 self.assertLess(seconds, GONE_WITHIN_S)
                 blame = f"rank {victim} (host {runs.HOST}, pid {pid}) was killed by signal 9"
                 self.assertIn(blame, finished.err)

@@ -20,7 +20,7 @@ class FullDiskTest(runs.JobTest):
         self.run_job(job, *data, "--steps", "2", *checkpoint)
         good = self.checkpoint_files(folder)
         self.assertEqual(sorted(os.listdir(folder)), ["step-000002"])
-        failed = self.run_job(job, *data, *length, *checkpoint, "--resume", code=1, **limits)
+        failed = self.run_job(job, *data, *length, *checkpoint, "--resume", code=74, **limits)
         print(failed.err.strip(), flush=True)
         self.assertIn("step-000004", failed.err)
         # What does not fit is found at once, or by the thread that writes behind the steps.
@@ -63,7 +63,7 @@ class FullDiskTest(runs.JobTest):
                 command = [runs.tool("dgc"), os.path.join(runs.EXAMPLES, "lenet.mlir"), "--batch", "8", *flags, "-o", path]
                 run = subprocess.run(command, capture_output=True, text=True, timeout=runs.DEADLINE_S)
                 print(run.stderr.strip(), flush=True)
-                self.assertEqual(run.returncode, 1, run.stderr)
+                self.assertEqual(run.returncode, 74, run.stderr)
                 self.assertRegex(run.stderr, "(?i)^dgc: error: .*(space|full)")
                 self.assertEqual(os.listdir(folder), ["job.dgx"], "a half-written job stays")
                 with open(path) as file:
@@ -72,7 +72,7 @@ class FullDiskTest(runs.JobTest):
             with self.subTest(flags=flags), open("/dev/full", "w") as full:
                 command = [runs.tool("dgc"), os.path.join(runs.EXAMPLES, "lenet.mlir"), "--batch", "8", *flags]
                 run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=runs.DEADLINE_S)
-                self.assertEqual(run.returncode, 1, run.stderr)
+                self.assertEqual(run.returncode, 74, run.stderr)
                 self.assertRegex(run.stderr, "(?m)^dgc: error: standard output cannot be written: .*space")
 
     def test_file_size_limit(self):

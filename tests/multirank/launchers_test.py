@@ -39,7 +39,7 @@ class MpirunTest(runs.JobTest):
             os.kill(victim, signal.SIGKILL)
             finished = run.finish()
             self.assertEqual(run.processes(), [])
-        self.assertEqual(finished.code, 1, finished.err)
+        self.assertEqual(finished.code, 69, finished.err)
         self.assertIn(f"dgrun: rank 2 (host {runs.HOST}, pid {victim}) was killed by signal 9", finished.err)
         self.assertEqual(finished.err.count("was killed by signal 9"), 1, "told once")
 

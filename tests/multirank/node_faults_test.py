@@ -40,7 +40,7 @@ class NodeFaultsTest(hosts.HostsTest):
             os.kill(victim, signal.SIGKILL)
             ends = [node.finish() for node in nodes]
             self.check_gone(nodes, killed, 5)
-        self.assertEqual([end.code for end in ends], [1, 1])
+        self.assertEqual([end.code for end in ends], [69, 69])
         for end in ends:  # the block on node 0, its first line on node 1
             self.assertIn(f"dgrun: {name} was killed by signal 9 (SIGKILL) while training", end.err)
         for rank, host in (0, 0), (1, 0), (2, 1):
@@ -54,7 +54,7 @@ class NodeFaultsTest(hosts.HostsTest):
                 killed = time.monotonic()
                 end = nodes[1 - victim].finish()
                 self.check_gone(nodes, killed, 5)
-                self.assertEqual(end.code, 1, end.err)
+                self.assertEqual(end.code, 69, end.err)
                 self.assertIn(message, end.err)
 
     def test_stop_and_resume(self):

@@ -81,12 +81,12 @@ class NodesTest(hosts.HostsTest):
     def test_nobody_comes(self):
         with self.start_node(0, self.hosts[0].address, self.job(*PLAN), *FLAGS, "--rdzv-timeout", "1") as first:
             end = first.finish()
-        self.assertEqual(end.code, 1, end.err)
+        self.assertEqual(end.code, 69, end.err)
         self.assertIn("node 1 did not come to the rendezvous", end.err)
         self.assertEqual(len(end.of("failure")), 1)
         with self.start_node(1, self.hosts[0].address + ":9", self.job(*PLAN), *FLAGS, "--rdzv-timeout", "1") as second:
             end = second.finish()
-        self.assertEqual(end.code, 1, end.err)
+        self.assertEqual(end.code, 69, end.err)
         self.assertIn("nobody answers at the rendezvous", end.err)
 
     def test_checkpoints_that_are_not_shared(self):

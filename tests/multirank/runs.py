@@ -25,7 +25,7 @@ HOST = socket.gethostname()
 # No single run here takes more than a few seconds; a sanitizer makes it ten times that.
 DEADLINE_S = 120
 # What each run measures anew; everything else in an event must be the same bits.
-MEASURED = ("step_us", "seconds", "stall_seconds", "path", "resumed_from", "threads", "peak_rss_bytes")
+MEASURED = ("step_us", "seconds", "stall_seconds", "path", "resumed_from", "threads", "peak_rss_bytes", "time", "host", "job")
 
 MLP_DATA = ["--data", "x=randn:1000x10", "--data", "y=randn:1000x1"]
 IMAGE_DATA = ["--data", "x=randn:300x1x28x28", "--data", "y=randint:10:300"]
@@ -169,6 +169,11 @@ class Running:
     def text(self, which):
         fd = self.files[which].fileno()
         return os.pread(fd, os.fstat(fd).st_size, 0).decode()
+
+    def finish_after(self, number):
+        """Sends the launcher that signal, and waits for its end."""
+        signal_process(self.launcher(), number)
+        return self.finish()
 
     def finish(self):
         """Waits for the launcher's end, and only for it."""

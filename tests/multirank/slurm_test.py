@@ -122,7 +122,7 @@ class SlurmTest(hosts.HostsTest):
                 name = f"rank 3 (host host1, pid {runs.inner_pid(victim)})"
                 os.kill(victim, signal.SIGKILL)
                 killed = run.finish()
-                self.assertEqual(killed.code, 1, killed.err)
+                self.assertEqual(killed.code, 69, killed.err)
                 self.assertEqual(killed.err.count(f"dgrun: {name} was killed by signal 9"), 1, killed.err)
         with self.subTest("scancel: a checkpoint, exit code 75"):
             with self.start_srun(*runs.MLP_DATA, *runs.ENDLESS, "--checkpoint", self.path("kept"), srun=pmix) as run:

@@ -37,7 +37,7 @@ class StragglerTest(runs.JobTest):
             seconds = time.monotonic() - stopped
             self.assertEqual(run.processes(), [])
         print(f"{seconds:.3f} s: {finished.err.strip()}", flush=True)
-        self.assertEqual(finished.code, 1, finished.err)
+        self.assertEqual(finished.code, 69, finished.err)
         self.assertLess(seconds, 3 + 7)
         self.assertRegex(finished.err, rf"dgrun: rank 1 \(host {runs.HOST}, pid {pid}\) made no progress for \d+ s while "
                          r"training, step \d+, in task '.*' \(.*mlp.mlir:\d+:\d+\).*: it is suspended \(SIGSTOP\)")

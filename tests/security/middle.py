@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A man in the middle for hosts_test.py: takes connections that the kernel redirects to it, and does to one record what it is told.
 
-usage: middle.py flip|truncate|drop|repeat|exchange|delay|none
+usage: middle.py flip|truncate|drop|repeat|exchange|delay|none|line
+line: a bit is changed in what comes, which is no TLS but the messages of launchers.
 Prints its port, and a line when it has acted. Ends when its stdin does.
 """
 import os
@@ -14,6 +15,7 @@ import time
 
 ORIGINAL_DESTINATION, MARK = 80, 7
 QUIET_RECORDS = 50  # of a connection, before it acts: the handshake and some steps
+QUIET_CHUNKS = 16  # the same of launchers, who give a sign of life a second
 
 
 def records(connection):
@@ -30,6 +32,11 @@ def records(connection):
         held = held[length:]
 
 
+def chunks(connection):
+    while part := connection.recv(1 << 16):
+        yield part
+
+
 class Middle:
     def __init__(self, attack):
         self.attack, self.lock, self.has_acted = attack, threading.Lock(), False
@@ -42,7 +49,7 @@ class Middle:
             is_first, self.has_acted = not self.has_acted, True
         if is_first:
             print(f"acted: {self.attack}", flush=True)
-        if self.attack == "flip":
+        if self.attack in ("flip", "line"):
             at = random.randrange(5, len(record))
             return [record[:at] + bytes([record[at] ^ 1 << random.randrange(8)]) + record[at + 1:]]
         if self.attack == "repeat":
@@ -57,13 +64,14 @@ class Middle:
         return []  # drop
 
     def relay(self, source, target, is_attacked):
-        waiting = []
+        waiting, is_line = [], self.attack == "line"
+        quiet = QUIET_CHUNKS if is_line else QUIET_RECORDS
         try:
-            for number, record in enumerate(records(source)):
+            for number, record in enumerate(chunks(source) if is_line else records(source)):
                 parts = [record]
                 if self.attack == "delay":
                     time.sleep(random.random() * 0.01)
-                elif is_attacked and self.attack != "none" and number >= QUIET_RECORDS:
+                elif is_attacked and self.attack != "none" and number >= quiet:
                     parts = self.act(record, waiting)
                 for part in parts:
                     if part is None:

@@ -57,7 +57,8 @@ int main(int argc, char **argv) {
       "  dgc examples/gpt.mlir --batch 8 --mesh data=2,pipe=2 --microbatches 4 -o gpt.dgx\n"
       "  dgc examples/gpt.mlir --batch 8 --ranks 4 --explain -o gpt.dgx        the plan is searched, and explained\n",
       "dgc");
-  app.footer("Exit codes: 0 done, 1 the job could not be written, 2 usage, 65 the model or another file is invalid.");
+  app.footer("Exit codes: 0 done, 1 another failure, 2 usage, 65 the model or another file is invalid, 74 the job "
+             "could not be written.");
   app.set_version_flag("--version", "dgc " DG_VERSION);
   app.add_option("MODEL", request.model,
                  "a model in the dg dialect (.mlir, .mlirbc) or ONNX (.onnx), or a family:\n"

@@ -37,7 +37,7 @@ Status writeText(const std::string &path, std::string_view text) {
   std::error_code error = to.error();
   to.clear_error(); // else the stream ends the process
   if (error)
-    return Status::error(ErrorKind::runFailed, "standard output cannot be written: {}", error.message());
+    return Status::error(ErrorKind::unwritten, "standard output cannot be written: {}", error.message());
   return Status::ok();
 }
 

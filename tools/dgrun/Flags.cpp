@@ -52,7 +52,9 @@ static void addWhere(CLI::Option_group &app, Flags &flags) {
   app.add_flag(
       "--dry-run", flags.dryRun,
       "run nothing: check that all ranks reach each other, and print by which transport and address; default: off");
-  app.add_option("--timeout", flags.timeoutSeconds, "seconds that a rank waits for another; default: 30")
+  app.add_option("--timeout", flags.timeoutSeconds,
+                 "seconds without a byte or a sign of life after which ranks and nodes give each other up; a long wait "
+                 "is reported before; launchers need at least 5; default: 30")
       ->check(finiteNumber(false));
 }
 
@@ -171,7 +173,8 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
                "default: off");
   auto *json = app.add_flag(
       "--json", flags.json,
-      "one JSON object a line on stdout: start, step, epoch, eval, checkpoint, failure, end; default: off");
+      "one JSON object a line on stdout: start, step, epoch, eval, checkpoint, straggler, waiting, silence, recovered, "
+      "failure, end; default: off");
   app.add_option("--json-every", flags.jsonEvery, "step events only every 100steps or 10s; default: every step")
       ->needs(json);
   app.add_option("--log-every", flags.logEvery,
@@ -199,8 +202,11 @@ std::optional<int> parseFlags(int argc, char **argv, Flags &flags) {
       "  dgrun model.dgx --input x=@x.npy --output y=@y.npy\n"
       "  srun -N2 -n4 --mpi=pmix dgrun gpt.dgx --data x=tokens.u16 --data y=tokens.u16:+1 --steps 1000\n",
       "dgrun");
-  app.footer("Exit codes: 0 done, 1 the run failed, 2 usage, 65 a file is unreadable or invalid, 75 stopped and saved, "
-             "128+n ended by signal n.");
+  app.footer(
+      "Exit codes: 0 done, 1 the run failed otherwise, 2 usage, 65 a file is unreadable or invalid, 69 a rank, a node "
+      "or a link was lost, 70 the job itself fails (a loss that is not finite, a crash), 74 what it makes cannot be "
+      "written (disk full), 75 stopped and saved, 128+n ended by signal n.\n"
+      "Signals: SIGTERM, SIGUSR2 and Ctrl-C save and end, SIGUSR1 saves and goes on; they need --checkpoint.");
   app.set_version_flag("--version", std::string("dgrun ") + DG_VERSION);
   app.add_option("JOB", flags.job, "package that dgc made (JOB.dgx)");
   CLI::Option *resume = nullptr;

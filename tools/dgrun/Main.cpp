@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // dgrun: flags, then the libraries. It never compiles and never interprets ops.
+#include "runtime/launch/link/HeldSignals.h"
 #include "runtime/session/report/MemoryUse.h"
 #include "runtime/support/Printable.h"
 #include "tools/dgrun/Flags.h"
@@ -14,12 +15,6 @@
 
 using namespace dg;
 
-static void printFailureEvent(const RankFailure &failure) {
-  std::string line = session::failureEvent(failure.rank, failure.step, failure.text);
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fflush(stdout);
-}
-
 int main(int argc, char **argv) {
   uint64_t residentBytes = session::residentBytes();
   dgrun::Flags flags;
@@ -27,7 +22,7 @@ int main(int argc, char **argv) {
     return *code;
   LaunchOptions options;
   if (flags.json)
-    options.onFailure = printFailureEvent;
+    options.describeEvent = session::launchEventLine;
   if (flags.probe) {
     auto cluster = dgrun::probeHost();
     if (!cluster)
@@ -37,6 +32,8 @@ int main(int argc, char **argv) {
   }
   if (!flags.verify.empty() && flags.job.empty())
     return dgrun::verifyCheckpoints(flags, nullptr, options);
+  if (flags.verify.empty())
+    holdSignals();
   std::optional<package::TrustedKeys> trusted;
   if (!flags.trustedKeys.empty()) {
     auto read = package::TrustedKeys::read(flags.trustedKeys);
@@ -49,9 +46,10 @@ int main(int argc, char **argv) {
     return endBeforeRanks(options, job.status());
   if (!flags.verify.empty())
     return dgrun::verifyCheckpoints(flags, &(*job)->plan(), options);
+  options.isResumable = flags.resume && !flags.evaluate && !checkpoint::namedStepsIn(flags.checkpoint).empty();
   auto where = dgrun::findWhere(flags, (*job)->plan());
   if (!where)
-    return endBeforeRanks(options, where.status());
+    return isStopAsked() ? endStopped(options) : endBeforeRanks(options, where.status());
   // Taken before anything in the folder is read: what another run is writing there cannot be judged.
   std::optional<checkpoint::FolderLock> lock;
   if (where->node == 0 && !flags.checkpoint.empty() && !flags.dryRun) {
@@ -77,6 +75,7 @@ int main(int argc, char **argv) {
       fmt::print(stderr, "dgrun: note: {}\n", printable(note));
   const plan::Plan &plan = (*job)->plan();
   options.numRanks = plan.mesh.numRanks();
+  options.timeout = assignment->timeout;
   options.describeTask = [&](uint32_t task) {
     return task < plan.tasks.size() ? fmt::format("'{}' ({})", plan.tasks[task].name, plan.tasks[task].source) : "";
   };
@@ -84,6 +83,9 @@ int main(int argc, char **argv) {
   options.onBadEnd = [&] { session::removeUnfinished(*assignment, isFirstNode); };
   options.saveTime = std::chrono::milliseconds(int64_t(std::min(flags.saveSeconds, 1e9) * 1000));
   options.savesOnInterrupt = assignment->training && !assignment->training->checkpointDirectory.empty();
+  options.isResumable = options.savesOnInterrupt && assignment->resume;
+  if (isStopAsked())
+    return endStopped(options);
   int code = dgrun::launch(std::move(*where), flags, std::move(options), dgrun::describeRun(*assignment),
                            [&](RankContext &context) { return session::runRank(context, *assignment); });
   if (std::string saved = dgrun::describeSaved(*assignment, code); isFirstNode && !saved.empty())

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgrun/Where.h"
 
+#include "runtime/launch/link/HeldSignals.h"
+
 #include <cstdio>
 #include <sched.h>
+#include <thread>
 #include <unistd.h>
 
 namespace dg::dgrun {
@@ -45,6 +48,10 @@ static bool isBound() {
   return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+static std::chrono::milliseconds joinTime(const Flags &flags) {
+  return std::chrono::milliseconds(int64_t(std::min(flags.rendezvousSeconds, 1e9) * 1000));
+}
+
 Result<Where> findWhere(const Flags &flags, const plan::Plan &plan) {
   Where where;
   int64_t numRanks = plan.mesh.numRanks();
@@ -53,7 +60,7 @@ Result<Where> findWhere(const Flags &flags, const plan::Plan &plan) {
     if (!where.isAlone())
       return where;
   } else {
-    auto manager = ProcessManager::find();
+    auto manager = ProcessManager::find(deadlineIn(joinTime(flags)));
     if (!manager)
       return manager.status();
     if (*manager) {
@@ -138,18 +145,24 @@ int launch(Where where, const Flags &flags, LaunchOptions options, const std::st
   nodes.numLocal = where.numLocal;
   chooseProtection(flags, nodes, where.manager != nullptr);
   nodes.fingerprint = fmt::format("{}, between hosts: {}", fingerprint, nodes.isSecure ? "secure" : "trusted");
-  nodes.joinTime = std::chrono::milliseconds(int64_t(std::min(flags.rendezvousSeconds, 1e9) * 1000));
+  nodes.joinTime = joinTime(flags);
   options.isOutputShared = where.manager != nullptr;
   Status met = where.manager ? meetThroughManager(where, nodes) : meetByHand(where, flags, nodes);
   if (met && where.node > 0) {
+    constexpr std::chrono::milliseconds pause{500};
     auto addresses = resolveEndpoint(nodes.coordinator.name);
+    // A name service that is away for a moment, as others that this node waits for.
+    for (Deadline limit = deadlineIn(nodes.joinTime); !addresses && addresses.status().kind() == ErrorKind::lost &&
+                                                      std::chrono::steady_clock::now() < limit && !isStopAsked();
+         addresses = resolveEndpoint(nodes.coordinator.name))
+      std::this_thread::sleep_for(pause);
     if (addresses)
       nodes.coordinator.addresses = std::move(*addresses);
     met = addresses.status();
     nodes.coordinator.greeting.node = uint32_t(where.node);
   }
   if (!met)
-    return endBeforeRanks(options, met);
+    return isStopAsked() ? endStopped(options) : endBeforeRanks(options, met);
   return launchNode(options, std::move(nodes), rankMain);
 }
 

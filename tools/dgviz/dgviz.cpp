@@ -30,8 +30,8 @@ constexpr const char *description =
     "  dgviz lenet.dgx --text                    print summary and timeline instead\n"
     "  dgviz lenet.dgx --export csv -o ops.csv   write it for another tool\n";
 
-constexpr const char *exitCodes =
-    "Exit codes: 0 done, 1 the page could not be written or served, 2 usage, 65 a job or trace is not readable.";
+constexpr const char *exitCodes = "Exit codes: 0 done, 1 the page could not be served, 2 usage, 65 a job or trace is "
+                                  "not readable, 74 the page could not be written.";
 
 struct Options {
   std::vector<std::string> files;
@@ -57,7 +57,7 @@ Status checkOutput(const Options &options) {
 
 Status print(const std::string &text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    return Status::error(ErrorKind::runFailed, "standard output: {}", std::strerror(errno));
+    return Status::error(ErrorKind::unwritten, "standard output: {}", std::strerror(errno));
   return Status::ok();
 }
 

@@ -67,8 +67,8 @@ Status resolveOne(const std::string &text, std::vector<SocketAddress> &addresses
   addrinfo hints = {}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   if (int code = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); code != 0)
-    return Status::error(ErrorKind::usage, "--rdzv-endpoint '{}': the host '{}' cannot be found: {}", text, host,
-                         gai_strerror(code));
+    return Status::error(code == EAI_AGAIN ? ErrorKind::lost : ErrorKind::usage,
+                         "--rdzv-endpoint '{}': the host '{}' cannot be found: {}", text, host, gai_strerror(code));
   std::unique_ptr<addrinfo, void (*)(addrinfo *)> owner(found, freeaddrinfo);
   for (addrinfo *each = found; each; each = each->ai_next) {
     SocketAddress address;

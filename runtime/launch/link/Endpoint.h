@@ -12,7 +12,7 @@
 namespace dg {
 
 /// The addresses behind an endpoint. A port that is not given is 0. Fails (usage) on text that is no endpoint, and on
-/// names that cannot be resolved.
+/// names that cannot be resolved; lost where the name service does not answer now.
 Result<std::vector<SocketAddress>> resolveEndpoint(const std::string &endpoint);
 /// The local end of a connection, without its port; empty if that is not an internet address.
 std::string localAddressOf(int socket);

@@ -28,6 +28,17 @@ static bool readNumber(const std::string &text, int64_t &number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+std::string packEnd(const std::string &why, uint64_t step) { return packParts({why, std::to_string(step)}); }
+
+bool unpackEnd(const std::string &text, std::string &why, uint64_t &step) {
+  auto parts = unpackParts(text);
+  int64_t number = 0;
+  if (!parts || parts->size() != 2 || !readNumber((*parts)[1], number))
+    return false;
+  why = (*parts)[0], step = uint64_t(number);
+  return true;
+}
+
 std::string packJoin(const JoinRequest &request) {
   return packParts({std::to_string(request.numLocal), request.hostName, request.hostId, request.fingerprint});
 }
@@ -43,15 +54,15 @@ bool unpackJoin(const std::string &text, JoinRequest &request) {
 std::string packPlacement(const RankPlacement &placement) {
   return packParts({std::to_string(placement.firstRank), std::to_string(placement.numLocal),
                     std::to_string(placement.numRanks), std::to_string(placement.firstLocalRank),
-                    placement.spansHosts ? "1" : "0", placement.runId});
+                    placement.spansHosts ? "1" : "0", placement.runId, placement.jobId});
 }
 
 bool unpackPlacement(const std::string &text, RankPlacement &placement) {
   auto parts = unpackParts(text);
-  if (!parts || parts->size() != 6)
+  if (!parts || parts->size() != 7)
     return false;
   placement.spansHosts = (*parts)[4] == "1";
-  placement.runId = (*parts)[5];
+  placement.runId = (*parts)[5], placement.jobId = (*parts)[6];
   return readNumber((*parts)[0], placement.firstRank) && readNumber((*parts)[1], placement.numLocal) &&
          readNumber((*parts)[2], placement.numRanks) && readNumber((*parts)[3], placement.firstLocalRank);
 }

@@ -19,7 +19,7 @@ struct LaunchMessage {
     report,   ///< a rank's failure in its own words; number: exit code, or exit code + 256 if it only blames others
     ended,    ///< a rank is gone; number: wait status, or unknownWaitStatus; text: its last lines of output
     asked,    ///< number: the signal that asked this launcher, or one of its ranks, to end the job
-    entered,  ///< after save; number: the largest step that a rank here has begun
+    entered,  ///< after save or pause; number: the largest step that a rank here has begun
     progress, ///< text: RankProgress of every rank here
     gone,     ///< no rank is left here; text: as progress, for the last time
     // Commands, from it.
@@ -28,9 +28,11 @@ struct LaunchMessage {
     gathered, ///< everyone's parts of exchange `number`; text: packParts
     save,     ///< ranks shall stop at one step and save
     release,  ///< number: that step
+    pause,    ///< no rank shall begin a step before saveAt
+    saveAt,   ///< ranks shall save before step `number`, and go on
     stop,     ///< ranks shall end at once, except `rank`, which is on its way; number: 1 to kill them
     beat,     ///< nothing but a sign of life
-    end,      ///< the job is over; number: exit code; text: why, in one line, when it failed
+    end,      ///< the job is over; number: exit code; text: why, in one line, when it failed, and of whom: packEnd
   };
   Kind kind = Kind::beat;
   int64_t rank = -1;
@@ -41,16 +43,33 @@ struct LaunchMessage {
 /// The number of `ended` when nobody can say how the rank ended.
 inline constexpr int unknownWaitStatus = -1;
 
+/// What keeps a rank from moving that is not its own doing.
+enum class Hindrance : uint32_t {
+  none,
+  suspended, ///< SIGSTOP, or a debugger
+  output,    ///< nobody reads the stdout of the run
+};
+
 /// What a rank was last seen doing: a copy of its ProgressLine.
 struct RankProgress {
   int64_t rank = 0, pid = 0;
   uint64_t step = 0, pulses = 0;
   uint32_t task = 0, microbatch = 0, phase = 0;
   int32_t waitingFor = 0;
-  uint32_t isSuspended = 0; ///< SIGSTOP, or a debugger
+  Hindrance hindrance = Hindrance::none;
+  uint32_t looks = 0, waits = 0; ///< how often its launcher has looked at it, and seen it wait
 
-  bool operator==(const RankProgress &) const = default;
+  /// Whether it was seen doing the same.
+  bool operator==(const RankProgress &other) const {
+    return rank == other.rank && pid == other.pid && step == other.step && pulses == other.pulses &&
+           task == other.task && microbatch == other.microbatch && phase == other.phase &&
+           waitingFor == other.waitingFor && hindrance == other.hindrance;
+  }
 };
+
+/// The reason of an end and the step of the rank that is the cause.
+std::string packEnd(const std::string &why, uint64_t step);
+bool unpackEnd(const std::string &text, std::string &why, uint64_t &step);
 
 std::string packProgress(const std::vector<RankProgress> &ranks);
 /// Nothing if the text is not what packProgress made.
@@ -70,6 +89,7 @@ struct RankPlacement {
   int64_t firstLocalRank = 0; ///< another launcher of this host may have ranks too
   bool spansHosts = false;
   std::string hostName, hostId; ///< ids are equal for ranks that can share memory
+  std::string jobId;            ///< of the batch system, or random
   std::string networkDevice;    ///< towards the other hosts; empty: any
   std::string networkAddress;   ///< of that interface
   std::string runId;            ///< empty: messages between hosts are not protected by keys

@@ -28,6 +28,8 @@ public:
   bool flush() { return socket.flush(); }
   bool fill() { return !isDamaged && socket.fill(); }
   std::optional<LaunchMessage> take();
+  /// Whether it ended because bytes came that the other end did not send.
+  bool isAltered() const { return isDamaged; }
 
 private:
   Digest prove(char direction, uint64_t number, std::string_view head, const Digest &digestOfText) const;

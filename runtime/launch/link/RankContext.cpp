@@ -6,6 +6,8 @@
 #include "runtime/launch/link/LaunchMessage.h"
 #include "runtime/launch/link/SharedBoard.h"
 
+#include <unistd.h>
+
 namespace dg {
 
 RankContext::RankContext(int64_t localIndex, const RankPlacement &placement, SharedBoard &board,
@@ -19,6 +21,8 @@ int64_t RankContext::numRanks() const { return place.numRanks; }
 ProgressLine &RankContext::board() { return shared.line(localIndex); }
 bool RankContext::isShutdownRequested() const { return shared.isShutdownRequested(); }
 bool RankContext::mayStartStep(uint64_t step) { return shared.enterStep(localIndex, step); }
+
+bool RankContext::isSaveDue(uint64_t step) const { return shared.isSaveDue(step); }
 
 Result<std::vector<std::string>> RankContext::allGather(const std::string &bytes, Deadline deadline) {
   uint64_t number = exchanges++;
@@ -44,6 +48,11 @@ void RankContext::reportFailure(const Status &status, FailureOrigin origin) {
     return;
   socket->queue({FrameKind::failure, origin, uint64_t(status.exitCode()), status.message()});
   (void)socket->sendBefore(deadlineIn(std::chrono::seconds(1)), "report of a failure"); // no launcher, no one to tell
+}
+
+void RankContext::awaitStop(Deadline deadline) const {
+  while (!shared.isAbandoned() && std::chrono::steady_clock::now() < deadline)
+    usleep(1000);
 }
 
 } // namespace dg

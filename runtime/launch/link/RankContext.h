@@ -53,12 +53,19 @@ public:
   /// Tells the launcher why this rank is about to end with a non-zero code. Call it as soon as the cause is known.
   void reportFailure(const Status &status, FailureOrigin origin = FailureOrigin::own);
 
+  /// After a failure was reported: returns when the launcher has found the cause and stops the ranks. Who left before
+  /// would end connections that others use, and they would report that. The time is a bound.
+  void awaitStop(Deadline deadline) const;
+
   /// SIGTERM has come to this rank: save and leave with exit code 75. Ranks see it at different times; to stop all at
   /// the same step ask mayStartStep.
   bool isShutdownRequested() const;
   /// Called by every rank before each step, in order, from 1. False once the job was asked to stop; all ranks get their
   /// first false for the same step, so that no one waits for a rank that left. Costs a load and a store.
   bool mayStartStep(uint64_t step);
+  /// Whether the job was asked to save before that step, which this rank has just entered, and to go on. The same on
+  /// all ranks.
+  bool isSaveDue(uint64_t step) const;
 
 private:
   int64_t localIndex, self;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launch/link/Rendezvous.h"
 
+#include "runtime/launch/link/HeldSignals.h"
+
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -238,7 +240,7 @@ Result<std::unique_ptr<NodeLink>> joinRendezvous(const std::vector<SocketAddress
   while (true) {
     RendezvousAttempt attempt(addresses, secret, greeting);
     Deadline addressDeadline = deadlineIn(addressTime);
-    while (attempt.state() == Handshake::State::going && Clock::now() < deadline) {
+    while (attempt.state() == Handshake::State::going && Clock::now() < deadline && !isStopAsked()) {
       PollSet set;
       attempt.addTo(set);
       set.wait(retryTime);
@@ -255,8 +257,8 @@ Result<std::unique_ptr<NodeLink>> joinRendezvous(const std::vector<SocketAddress
                            "the rendezvous at {} does not know this secret: give all nodes the same DG_SECRET_FILE or "
                            "DG_SECRET",
                            where);
-    if (Clock::now() > deadline)
-      return Status::error(ErrorKind::runFailed,
+    if (Clock::now() > deadline || isStopAsked())
+      return Status::error(ErrorKind::lost,
                            "nobody answers at the rendezvous {}: is dgrun with --node-rank 0 running there, and may "
                            "this host connect to it?",
                            where);

@@ -37,9 +37,9 @@ bool SharedBoard::enterStep(int64_t index, uint64_t step) {
   if (head->isHeld.load() == 0)
     return true;
   uint64_t last;
-  while ((last = head->lastStep.load()) == 0)
+  while ((last = head->lastStep.load()) == 0 && head->isHeld.load() != 0)
     usleep(50); // a message to the other launchers and back; if ours is killed meanwhile, so is this rank
-  return step <= last;
+  return last == 0 || step <= last; // 0: held for a save only
 }
 
 uint64_t SharedBoard::hold() {
@@ -48,6 +48,14 @@ uint64_t SharedBoard::hold() {
   for (int64_t index = 0; index < ranks; ++index)
     last = std::max(last, slots()[index].entered.load());
   return last;
+}
+
+void SharedBoard::saveAt(uint64_t step) {
+  if (step != head->saveSteps[0].load()) {
+    head->saveSteps[1].store(head->saveSteps[0].load());
+    head->saveSteps[0].store(step);
+  }
+  head->isHeld.store(0);
 }
 
 void SharedBoard::release(uint64_t lastStep) { head->lastStep.store(std::max<uint64_t>(lastStep, 1)); }

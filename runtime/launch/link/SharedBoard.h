@@ -20,12 +20,24 @@ public:
   /// Ranks are counted from 0 here, whatever their numbers in the job.
   ProgressLine &line(int64_t index) { return slots()[index].line; }
 
+  /// The signal by which the transport of a rank ended, which the rank outlives; 0: none.
+  void noteBreak(int64_t index, int signal) { slots()[index].brokenBy.store(signal); }
+  int brokenBy(int64_t index) const { return slots()[index].brokenBy.load(std::memory_order_relaxed); }
+
   /// The job shall save and leave.
   void requestShutdown() { head->shutdownRequested.store(1); }
   bool isShutdownRequested() const { return head->shutdownRequested.load(std::memory_order_relaxed) != 0; }
   /// The job is lost: a rank that gets SIGTERM leaves at once.
   void abandon() { head->abandoned.store(1); }
   bool isAbandoned() const { return head->abandoned.load() != 0; }
+
+  /// The job shall save and go on. Taken by the launcher, once.
+  void requestSave() { head->saveRequested.store(1); }
+  bool takeSaveRequest() { return head->saveRequested.exchange(0) != 0; }
+  /// Ends a hold(): ranks save before that step, which none of them has entered, and go on.
+  void saveAt(uint64_t step);
+  /// To be asked after enterStep of that step.
+  bool isSaveDue(uint64_t step) const { return head->saveSteps[0].load() == step || head->saveSteps[1].load() == step; }
 
   /// See RankContext::mayStartStep.
   bool enterStep(int64_t index, uint64_t step);
@@ -39,10 +51,14 @@ private:
     std::atomic<uint32_t> shutdownRequested, abandoned;
     std::atomic<uint32_t> isHeld;   ///< lastStep is being chosen, or has been
     std::atomic<uint64_t> lastStep; ///< 0 until chosen
+    /// The last two: ranks meet in a save, so that none of them is more than one behind.
+    std::atomic<uint64_t> saveSteps[2];
+    std::atomic<uint32_t> saveRequested;
   };
   struct alignas(64) Slot {
     ProgressLine line;
     std::atomic<uint64_t> entered; ///< the last step that the rank asked for
+    std::atomic<int> brokenBy;
   };
 
   SharedBoard(void *memory, size_t bytes, int64_t numRanks);

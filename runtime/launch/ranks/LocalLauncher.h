@@ -15,12 +15,13 @@ namespace dg {
 /// rank with 1.
 using RankMain = std::function<int(RankContext &)>;
 
-/// The failure that ended a launch; rank -1: no rank's, as Ctrl-C.
-struct RankFailure {
-  int64_t rank = -1;
-  int64_t pid = 0;
+/// What a launcher tells, beside what its ranks do: the failure that ended the launch, or what holds up the run.
+struct LaunchEvent {
+  const char *kind = "failure"; ///< or straggler, silence, waiting, recovered
+  int64_t rank = -1;            ///< -1: no rank's, as Ctrl-C
   uint64_t step = 0;
-  std::string text; ///< the sentence, without "dgrun: "
+  std::string text = {};           ///< the sentence, without "dgrun: "
+  std::string host = {}, job = {}; ///< of the launcher that tells it; see RankPlacement::jobId
 };
 
 struct LaunchOptions {
@@ -28,9 +29,9 @@ struct LaunchOptions {
   int64_t numRanks = 1;
   /// "'fc1/matmul' (mlp.mlir:4:8)" for a plan task id; called in the launcher after a failure.
   std::function<std::string(uint32_t task)> describeTask = nullptr;
-  /// Called once with the failure, after it was printed on stderr (for --json), whenever the exit code is neither 0 nor
-  /// that of ranks which left as SIGTERM asked them to.
-  std::function<void(const RankFailure &)> onFailure = nullptr;
+  /// What goes to stdout about an event (--json), beside the sentence on stderr. Every launch whose exit code is
+  /// neither 0 nor that of ranks which left as SIGTERM asked them to has told one failure.
+  std::function<std::string(const LaunchEvent &)> describeEvent = nullptr;
   /// Called when the ranks are gone and the exit code is not 0, before output is waited for, which a second Ctrl-C may
   /// end: what they left half-written is removed here.
   std::function<void()> onBadEnd = nullptr;
@@ -38,14 +39,24 @@ struct LaunchOptions {
   bool isOutputShared = false;
   /// After a failure or Ctrl-C: how long ranks may take to go by themselves before SIGKILL.
   std::chrono::milliseconds stopTime{1000};
+  /// A stop before the first step loses nothing: the same command continues from a checkpoint.
+  bool isResumable = false;
   /// Ctrl-C asks the ranks to save and leave, as SIGTERM does; a second one ends them at once.
   bool savesOnInterrupt = false;
+  /// After so long without a sign of another launcher it is lost; at half of it a wait is told.
+  std::chrono::milliseconds timeout{30000};
   /// After SIGTERM: how long ranks may take to save and go before SIGKILL.
   std::chrono::milliseconds saveTime{25000};
 };
 
-/// Tells a failure from before the ranks were forked, on stderr and to onFailure, and returns its exit code.
+/// The job that the batch system knows this process by; empty: there is none.
+std::string jobIdOfEnvironment();
+
+/// Tells a failure from before the ranks were forked, on stderr and stdout, and returns its exit code.
 int endBeforeRanks(const LaunchOptions &options, const Status &status);
+
+/// Tells that SIGTERM or SIGUSR2 (see HeldSignals) came before there were ranks, and returns the exit code of that.
+int endStopped(const LaunchOptions &options);
 
 /// Runs `rankMain` in numRanks processes and returns the exit code of the whole: 0 when all ranks returned 0; the code
 /// of the failure (1, or 2 and 65 where the rank said so) with the other ranks stopped; 130 after Ctrl-C; 75 when

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launch/ranks/LocalRanks.h"
 
+#include "runtime/launch/link/HeldSignals.h"
 #include "runtime/launch/link/JobKeys.h"
 #include "runtime/launch/ranks/OrphanSegments.h"
 #include "runtime/launch/ranks/RankProcess.h"
 #include "runtime/support/Printable.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -29,21 +33,52 @@ static constexpr std::chrono::milliseconds killTime{5000};
 struct LocalRanks::Child {
   pid_t pid = 0;
   int pidDescriptor = -1;
-  bool isAlive = false;
+  bool isAlive = false, isBreakTold = false;
+  uint32_t looks = 0, waits = 0;         ///< how often it was looked at, and seen to wait
   std::unique_ptr<ControlSocket> socket; ///< null once the rank has closed it
   LineHistory history;
   std::unique_ptr<OutputRelay> output, error;
   RankProgress last;
 };
 
-static Status systemError(const char *what) {
-  return Status::error(ErrorKind::runFailed, "cannot {}: {}", what, std::strerror(errno));
+/// What a launcher and each of its ranks may have open, roughly: a socket, two pipes and the process for each rank; a
+/// connection with each rank elsewhere; files, devices and the rendezvous.
+static rlim_t descriptorsFor(const RankPlacement &placement) {
+  constexpr rlim_t ofRank = 4, others = 64;
+  return std::max(ofRank * rlim_t(placement.numLocal), rlim_t(placement.numRanks)) + others;
+}
+
+/// As far as the system lets us: who then has too few says so.
+static void raiseDescriptorLimit(rlim_t needed) {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
+    return;
+  limit.rlim_cur = std::min(needed, limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+Status LocalRanks::systemError(const char *what) const {
+  const int error = errno;
+  rlimit limit = {};
+  if (error != EMFILE || getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    return Status::error(ErrorKind::runFailed, "cannot {}: {}", what, std::strerror(error));
+  return Status::error(
+      ErrorKind::usage,
+      "cannot {}: {}; {} ranks of {} need up to {} of them on this host, and the limit is {}: raise it "
+      "(ulimit -Hn, or LimitNOFILE of the service)",
+      what, std::strerror(error), placement.numLocal, placement.numRanks, descriptorsFor(placement), limit.rlim_max);
+}
+
+static std::string describeBreak(int signal) {
+  const char *name = sigabbrev_np(signal);
+  return fmt::format("UCX ended by signal {} (SIG{}), as it does when a connection breaks in the middle of a message",
+                     signal, name ? name : "?");
 }
 
 static sigset_t handledSignals() {
   sigset_t set;
   sigemptyset(&set);
-  for (int number : {SIGINT, SIGTERM, SIGHUP})
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
     sigaddset(&set, number);
   return set;
 }
@@ -76,6 +111,7 @@ void LocalRanks::restoreSignals() {
 }
 
 Status LocalRanks::fork(const RankMain &rankMain, std::vector<int> foreign) {
+  raiseDescriptorLimit(descriptorsFor(placement));
   clock_gettime(CLOCK_REALTIME, &started);
   Result<std::unique_ptr<SharedBoard>> made = SharedBoard::make(placement.numLocal);
   if (!made)
@@ -136,7 +172,7 @@ Status LocalRanks::fork(const RankMain &rankMain, std::vector<int> foreign) {
       closeOurs();
       return piped;
     }
-    process.signalMask = oldMask;
+    process.signalMask = withoutHeld(oldMask);
     process.board = board.get();
     process.foreign = foreign;
     if (!placement.runKey.isEmpty())
@@ -274,6 +310,10 @@ void LocalRanks::apply(const LaunchMessage &command) {
   switch (command.kind) {
   case Kind::gathered:
     return deliver(command);
+  case Kind::pause:
+    return sink({.kind = Kind::entered, .number = int64_t(board->hold())});
+  case Kind::saveAt:
+    return board->saveAt(uint64_t(command.number));
   case Kind::save:
     isTerminationTold = true;
     board->requestShutdown();
@@ -293,6 +333,18 @@ void LocalRanks::tick() {
     isTerminationTold = true;
     sink({.kind = Kind::asked, .number = SIGTERM}); // it came to a rank, not to the launcher
   }
+  for (Child &child : children)
+    if (child.isAlive) {
+      ++child.looks;
+      child.waits += board->line(&child - children.data()).waitingFor.load(std::memory_order_relaxed) != 0;
+    }
+  if (board->takeSaveRequest())
+    sink({.kind = Kind::asked, .number = SIGUSR1});
+  for (Child &child : children)
+    if (int signal = board->brokenBy(&child - children.data()); signal && !child.isBreakTold) {
+      child.isBreakTold = true;
+      sink({.kind = Kind::report, .rank = rankOf(child), .number = 256 + 1, .text = describeBreak(signal)});
+    }
   if (Clock::now() >= killDeadline) {
     if (isKillSent)
       giveUp();
@@ -327,16 +379,17 @@ void LocalRanks::finish() {
 
 void LocalRanks::say(const std::string &text) { error.add(fmt::format("{}: {}\n", options.tool, printable(text))); }
 
-void LocalRanks::tellFailure(const RankFailure &failure) {
-  say(failure.text);
-  if (options.onFailure)
-    options.onFailure(failure);
+void LocalRanks::tell(LaunchEvent event) {
+  say(event.text);
+  event.host = placement.hostName, event.job = placement.jobId;
+  if (options.describeEvent)
+    output.add(options.describeEvent(event));
 }
 
 void LocalRanks::drainOutput(bool isPatient) {
   restoreSignals(); // Ctrl-C ends the wait, and with it the launcher
-  constexpr std::chrono::milliseconds day{86'400'000}, second{1000};
-  size_t lost = output.drain(isPatient ? day : second) + error.drain(isPatient ? day : second);
+  const std::chrono::milliseconds time = isPatient ? options.timeout : std::chrono::milliseconds(1000);
+  const size_t lost = output.drain(time) + error.drain(time);
   if (lost > 0) {
     say(fmt::format("nobody read the last {} bytes that ranks had printed; they are lost", lost));
     error.drain(std::chrono::milliseconds(0));
@@ -357,6 +410,12 @@ static bool isSuspended(pid_t pid) {
   return name && name[1] == ' ' && (name[2] == 'T' || name[2] == 't');
 }
 
+/// Whether rank 0, which writes to the launcher's own stdout, would wait there for its reader.
+static bool isNobodyReading() {
+  pollfd entry = {STDOUT_FILENO, POLLOUT, 0};
+  return poll(&entry, 1, 0) == 0;
+}
+
 std::vector<RankProgress> LocalRanks::progress() {
   std::vector<RankProgress> all;
   for (Child &child : children) {
@@ -368,12 +427,15 @@ std::vector<RankProgress> LocalRanks::progress() {
     now.step = line.step.load(relaxed), now.pulses = line.pulses.load(relaxed);
     now.task = line.task.load(relaxed), now.microbatch = line.microbatch.load(relaxed);
     now.phase = line.phase.load(relaxed), now.waitingFor = line.waitingFor.load(relaxed);
-    now.isSuspended = child.last.isSuspended;
-    // The process table is asked only about ranks that do not move.
+    now.looks = child.looks, now.waits = child.waits;
+    now.hindrance = child.last.hindrance;
+    // The system is asked only about ranks that do not move.
     if (now == child.last && child.isAlive)
-      now.isSuspended = isSuspended(child.pid);
+      now.hindrance = isSuspended(child.pid)               ? Hindrance::suspended
+                      : now.rank == 0 && isNobodyReading() ? Hindrance::output
+                                                           : Hindrance::none;
     else if (child.isAlive)
-      now.isSuspended = 0;
+      now.hindrance = Hindrance::none;
     child.last = now;
     all.push_back(now);
   }

@@ -38,14 +38,16 @@ public:
 
   /// The launcher's own words, on stderr, in order with what ranks said; never blocks.
   void say(const std::string &text);
-  /// The one way to tell a failure once ranks were forked: on stderr, and to options.onFailure.
-  void tellFailure(const RankFailure &failure);
-  /// The last call: signals act again as they did before fork(), and what was said is waited for until it is read: a
-  /// day, or a second unless `isPatient`. What is lost is told.
+  /// The same with what options.describeEvent makes of it, on stdout. The one way to tell a failure once ranks were
+  /// forked.
+  void tell(LaunchEvent event);
+  /// The last call: signals act again as they did before fork(), and what was said is waited for until it is read: as
+  /// long as options.timeout, or a second unless `isPatient`. What is lost is told.
   void drainOutput(bool isPatient);
 
 private:
   struct Child;
+  Status systemError(const char *what) const;
   void onSignals();
   void onSocket(Child &child);
   void onDeath(Child &child);

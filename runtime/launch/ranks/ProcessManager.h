@@ -13,8 +13,9 @@ namespace dg {
 class ProcessManager {
 public:
   /// Null when no such launcher has started this process, or only this one. Fails (usage) when one has started several
-  /// and PMIx does not work with it: each of them would take itself for the whole job.
-  static Result<std::unique_ptr<ProcessManager>> find();
+  /// and PMIx does not work with it: each of them would take itself for the whole job. Fails (lost) when PMIx does not
+  /// answer before the deadline.
+  static Result<std::unique_ptr<ProcessManager>> find(Deadline deadline);
   /// Ends the conversation. To be done before other threads or processes are started.
   ~ProcessManager();
   ProcessManager(const ProcessManager &) = delete;

@@ -18,12 +18,15 @@ namespace {
 
 /// A signal handler has no other way to its data. One per process: a process is one rank.
 SharedBoard *boardOfHandler = nullptr;
+int64_t indexOfHandler = 0;
 
 void onTerminate(int) {
   if (boardOfHandler->isAbandoned())
     syscall(SYS_exit_group, 1); // at once: no library may hold it up
   boardOfHandler->requestShutdown();
 }
+
+void onSave(int) { boardOfHandler->requestSave(); }
 
 void setSignals(const sigset_t &mask) {
   struct sigaction action = {};
@@ -33,6 +36,9 @@ void setSignals(const sigset_t &mask) {
   action.sa_handler = onTerminate;
   action.sa_flags = SA_RESTART;
   sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGUSR2, &action, nullptr);
+  action.sa_handler = onSave;
+  sigaction(SIGUSR1, &action, nullptr);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
 }
 
@@ -48,14 +54,22 @@ int runGuarded(RankContext &context, const RankMain &rankMain) {
   try {
     return rankMain(context);
   } catch (const std::exception &exception) {
-    context.reportFailure(Status::error(ErrorKind::runFailed, "an exception ended the rank: {}", exception.what()));
+    context.reportFailure(Status::error(ErrorKind::defect, "an exception ended the rank: {}", exception.what()));
   } catch (...) {
-    context.reportFailure(Status::error(ErrorKind::runFailed, "an exception of unknown type ended the rank"));
+    context.reportFailure(Status::error(ErrorKind::defect, "an exception of unknown type ended the rank"));
   }
   return 1;
 }
 
 } // namespace
+
+void outliveTransport(int signal) {
+  boardOfHandler->noteBreak(indexOfHandler, signal);
+  while (!boardOfHandler->isAbandoned())
+    usleep(1000); // the launcher decides within its own deadlines, and takes the rank along when it dies
+  syscall(SYS_exit_group, 1);
+  __builtin_unreachable();
+}
 
 void runRankProcess(const RankProcess &process, const RankMain &rankMain) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -63,6 +77,7 @@ void runRankProcess(const RankProcess &process, const RankMain &rankMain) {
     _exit(1);                                                        // it died before the line above
   prctl(PR_SET_NAME, fmt::format("dgrun:{}", process.rank).c_str()); // what top and ps show
   boardOfHandler = process.board;
+  indexOfHandler = process.localIndex;
   setSignals(process.signalMask);
   for (int descriptor : process.foreign)
     close(descriptor);

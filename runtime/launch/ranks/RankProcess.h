@@ -31,4 +31,8 @@ struct RankProcess {
 /// atexit handler of the launcher runs.
 [[noreturn]] void runRankProcess(const RankProcess &process, const RankMain &rankMain);
 
+/// For a signal handler of a rank, where its transport has ended by that signal because another rank is gone: says so
+/// on the board, and waits there until the launcher ends the rank. What the others see of this rank does not change.
+[[noreturn]] void outliveTransport(int signal);
+
 } // namespace dg

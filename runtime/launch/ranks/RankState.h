@@ -22,8 +22,10 @@ struct RankState {
   Time seenAt = {};              ///< when its progress was last told
   Time changedAt = {};           ///< when that last was something new
   Time steppedAt = {};           ///< when its step last changed
+  Time waitsSince = {};          ///< for others, at one place; Time(): it does not
 
   std::chrono::duration<double> stuckFor() const { return seenAt - changedAt; }
+  bool isWaiting() const { return progress.waitingFor != 0 || !parts.empty(); }
 };
 
 } // namespace dg

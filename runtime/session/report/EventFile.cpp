@@ -79,7 +79,7 @@ public:
   }
   Status failure() const {
     return error == 0 ? Status::ok()
-                      : Status::error(ErrorKind::runFailed, "{}: cannot be written: {}", path, std::strerror(error));
+                      : Status::error(ErrorKind::unwritten, "{}: cannot be written: {}", path, std::strerror(error));
   }
 
 private:

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
 #include <concepts>
 #include <string>
@@ -36,8 +37,16 @@ public:
     line += json;
     return *this;
   }
-  /// With its newline.
-  std::string finish() && { return std::move(line) + "}\n"; }
+  /// With its newline. `origin`: what originOf gives, after which the line has the time too.
+  std::string finish(std::string_view origin = "") && {
+    if (!origin.empty())
+      line += fmt::format(",\"time\":{:.3f}{}", secondsNow(), origin);
+    return std::move(line) + "}\n";
+  }
+  /// The part of a line that says where it is from: `,"host":"a","job":"4711"`.
+  static std::string originOf(std::string_view host, std::string_view job) {
+    return fmt::format(",\"host\":{},\"job\":{}", quoted(host), quoted(job));
+  }
 
   static std::string quoted(std::string_view text) {
     std::string out = "\"";
@@ -53,6 +62,10 @@ public:
   }
 
 private:
+  /// Since 1970.
+  static double secondsNow() {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  }
   void begin(std::string_view key) {
     line += line.empty() ? '{' : ',';
     line += quoted(key) + ":";

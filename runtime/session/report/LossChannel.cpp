@@ -43,8 +43,8 @@ Status LossChannel::await(Transport::Request request) {
       deadline = now + timeout;
     }
     if (now > deadline)
-      return Status::error(ErrorKind::runFailed, "rank {} waited {} ms for rank {} to pass on a loss", rank,
-                           timeout.count(), peer);
+      return Status::error(ErrorKind::lost, "rank {} waited {} ms for rank {} to pass on a loss", rank, timeout.count(),
+                           peer);
     std::this_thread::yield();
   }
   if (progress)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/report/Reporter.h"
 
+#include "runtime/launch/ranks/LocalLauncher.h"
 #include "runtime/session/report/JsonLine.h"
 #include "runtime/session/report/ProgressBar.h"
 #include "runtime/support/Printable.h"
@@ -51,7 +52,7 @@ public:
   }
   Status failure() const {
     return error == 0 ? Status::ok()
-                      : Status::error(ErrorKind::runFailed, "the report on stdout cannot be written: {}",
+                      : Status::error(ErrorKind::unwritten, "the report on stdout cannot be written: {}",
                                       std::strerror(error));
   }
 
@@ -77,8 +78,8 @@ std::string meshText(const plan::Mesh &mesh) {
 
 class JsonReporter final : public Reporter {
 public:
-  JsonReporter(FILE *out, LogPace pace, std::string parameterTable)
-      : out(out), pace(pace), parameterTable(std::move(parameterTable)) {}
+  JsonReporter(FILE *out, LogPace pace, std::string parameterTable, std::string origin)
+      : out(out), pace(pace), parameterTable(std::move(parameterTable)), origin(std::move(origin)) {}
 
   void start(const StartInfo &info) override {
     const plan::Plan &plan = *info.plan;
@@ -167,7 +168,7 @@ private:
   /// Whole lines leave in one write that a pipe takes at once or not at all, so that a rank that is killed leaves no
   /// half of an event behind.
   void print(JsonLine line, bool now) {
-    std::string text = std::move(line).finish();
+    std::string text = std::move(line).finish(origin);
     if (pending.size() + text.size() > atomicBytes)
       flush();
     pending += text;
@@ -179,6 +180,7 @@ private:
   Output out;
   LogPace pace;
   std::string parameterTable; ///< JSON, or ""
+  std::string origin;
   Throttle throttle;
 };
 
@@ -289,17 +291,17 @@ std::optional<double> EvaluationInfo::find(const std::string &metric) const {
 }
 
 std::unique_ptr<Reporter> makeSilentReporter() { return std::make_unique<SilentReporter>(); }
-std::unique_ptr<Reporter> makeJsonReporter(FILE *out, LogPace steps, std::string parameterTable) {
-  return std::make_unique<JsonReporter>(out, steps, std::move(parameterTable));
+std::unique_ptr<Reporter> makeJsonReporter(FILE *out, LogPace steps, std::string parameterTable, std::string origin) {
+  return std::make_unique<JsonReporter>(out, steps, std::move(parameterTable), std::move(origin));
 }
 std::unique_ptr<Reporter> makeTextReporter(FILE *out, FILE *bar, std::optional<LogPace> steps) {
   return std::make_unique<TextReporter>(out, bar, steps);
 }
 
-std::string failureEvent(int64_t rank, uint64_t step, const std::string &message) {
-  JsonLine line("failure");
-  line.add("rank", rank).add("step", step).add("message", message);
-  return std::move(line).finish();
+std::string launchEventLine(const LaunchEvent &event) {
+  JsonLine line(event.kind);
+  line.add("rank", event.rank).add("step", event.step).add("message", event.text);
+  return std::move(line).finish(JsonLine::originOf(event.host, event.job));
 }
 
 } // namespace dg::session

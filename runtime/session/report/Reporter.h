@@ -14,6 +14,10 @@
 #include <optional>
 #include <string>
 
+namespace dg {
+struct LaunchEvent;
+}
+
 namespace dg::session {
 
 struct StartInfo {
@@ -104,12 +108,14 @@ public:
 /// For ranks other than 0.
 std::unique_ptr<Reporter> makeSilentReporter();
 /// One JSON object a line, of the steps those that are due. Steps are flushed at least every tenth of a second, other
-/// events at once. `parameterTable`: a JSON array that follows the start, or "".
-std::unique_ptr<Reporter> makeJsonReporter(FILE *out, LogPace steps = {}, std::string parameterTable = "");
+/// events at once. `parameterTable`: a JSON array that follows the start, or "". `origin`: JsonLine::originOf, for
+/// every line.
+std::unique_ptr<Reporter> makeJsonReporter(FILE *out, LogPace steps = {}, std::string parameterTable = "",
+                                           std::string origin = "");
 /// Lines for people on `out`, of the steps those that are due, and a progress bar on `bar` (null: none).
 std::unique_ptr<Reporter> makeTextReporter(FILE *out, FILE *bar, std::optional<LogPace> steps = {});
 
-/// {"event":"failure",…} as the launcher prints it.
-std::string failureEvent(int64_t rank, uint64_t step, const std::string &message);
+/// {"event":"failure",…} and others, as the launcher prints them.
+std::string launchEventLine(const LaunchEvent &event);
 
 } // namespace dg::session

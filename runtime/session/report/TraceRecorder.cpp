@@ -37,7 +37,7 @@ void TraceRecorder::collect(plan::ProgramKind program, int64_t step) {
 }
 
 static Status cannotWrite(const std::string &path) {
-  return Status::error(ErrorKind::runFailed, "{}: the trace cannot be written: {}", path, std::strerror(errno));
+  return Status::error(ErrorKind::unwritten, "{}: the trace cannot be written: {}", path, std::strerror(errno));
 }
 
 namespace {

@@ -3,6 +3,7 @@
 // leaves nothing behind.
 #include "tests/unit/launch/LauncherProcess.h"
 
+#include "runtime/launch/ranks/RankProcess.h"
 #include "runtime/transport/UcxTransport.h"
 
 #include <gtest/gtest.h>
@@ -44,8 +45,8 @@ TEST(Failure, killedRankIsNamedWithWhatItDid) {
   LauncherProcess launch;
   LaunchOptions options = {.numRanks = 3};
   options.describeTask = [](uint32_t task) { return fmt::format("'fc{}/matmul' (mlp.mlir:4:8)", task); };
-  options.onFailure = [](const RankFailure &failure) {
-    std::printf("%d %d %s\n", int(failure.rank), int(failure.step), failure.text.substr(0, 4).c_str());
+  options.describeEvent = [](const LaunchEvent &event) {
+    return fmt::format("{} {} {}\n", event.rank, event.step, event.text.substr(0, 4));
   };
   launch.start(options, [&](RankContext &context) {
     auto transport = connect(context);
@@ -62,7 +63,7 @@ TEST(Failure, killedRankIsNamedWithWhatItDid) {
   ASSERT_TRUE(launch.awaitReady(3));
   auto start = std::chrono::steady_clock::now();
   kill(launch.shared().pids[victim], SIGKILL);
-  EXPECT_EQ(1, launch.finish());
+  EXPECT_EQ(69, launch.finish());
   EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(10));
   std::string doing = "training, step 17, in task 'fc1/matmul' (mlp.mlir:4:8)";
   std::string expected = "dgrun: " + hostAndPid(launch, victim) + " was killed by signal 9 (SIGKILL) while " + doing +
@@ -90,7 +91,7 @@ TEST(Failure, killedWhileConnectingLeavesNothing) {
     ASSERT_TRUE(launch.awaitReady(3));
     usleep(useconds_t(round) * 700); // the moment is the parameter: from before UCX starts to after it is connected
     kill(launch.shared().pids[round % 3], SIGKILL);
-    EXPECT_EQ(1, launch.finish());
+    EXPECT_EQ(69, launch.finish());
     EXPECT_TRUE(has(launch.errors, hostAndPid(launch, round % 3) + " was killed by signal 9")) << launch.errors;
     EXPECT_TRUE(launch.areRanksGone(3));
   }
@@ -180,10 +181,48 @@ TEST(Failure, causeIsPreferredToItsConsequence) {
     raise(SIGABRT);
     return 0;
   });
-  EXPECT_EQ(1, launch.finish());
+  EXPECT_EQ(70, launch.finish());
   EXPECT_TRUE(has(launch.errors, "dgrun: " + hostAndPid(launch, 1) + " was killed by signal 6 (SIGABRT)"))
       << launch.errors;
   EXPECT_FALSE(has(launch.errors, "waited")) << launch.errors;
+}
+
+// UCX ends a rank when another's death cuts a message: the rank stays, and is not the cause, however late that is
+// known.
+TEST(Failure, endOfATransportIsNotTheCause) {
+  for (bool isAnyoneKilled : {true, false}) {
+    LauncherProcess launch;
+    launch.start({.numRanks = 2}, [&](RankContext &context) -> int {
+      if (context.rank() == 0)
+        outliveTransport(SIGABRT);
+      usleep(isAnyoneKilled ? 500'000 : 20'000'000);
+      raise(SIGKILL);
+      return 0;
+    });
+    EXPECT_EQ(69, launch.finish());
+    std::string cause = isAnyoneKilled
+                            ? hostAndPid(launch, 1) + " was killed by signal 9 (SIGKILL)"
+                            : hostAndPid(launch, 0) + " gave up while starting: UCX ended by signal 6 (SIGABRT)";
+    EXPECT_EQ(0u, launch.errors.find("dgrun: " + cause)) << launch.errors;
+    EXPECT_TRUE(launch.areRanksGone(2));
+  }
+}
+
+// Who has reported that it waited in vain stays, does nothing more, and is not taken for the one that hangs.
+TEST(Failure, whoHasReportedIsNotToBlame) {
+  LauncherProcess launch;
+  launch.start({.numRanks = 2}, [](RankContext &context) {
+    context.board().phase = uint32_t(RankPhase::training);
+    context.board().step = 5;
+    context.board().waitingFor = int32_t(1 - context.rank()) + 1;
+    usleep(context.rank() == 0 ? 0 : 300'000);
+    Status status = Status::error(ErrorKind::lost, "waited for the other");
+    context.reportFailure(status, FailureOrigin::peer);
+    context.awaitStop(deadlineIn(seconds(25)));
+    return status.exitCode();
+  });
+  EXPECT_EQ(69, launch.finish());
+  EXPECT_EQ(0u, launch.errors.find("dgrun: " + hostAndPid(launch, 0) + " gave up while training")) << launch.errors;
 }
 
 TEST(Failure, rankThatDoesNotMoveIsToBlame) {
@@ -200,7 +239,7 @@ TEST(Failure, rankThatDoesNotMoveIsToBlame) {
     }
     return 0;
   });
-  EXPECT_EQ(1, launch.finish());
+  EXPECT_EQ(69, launch.finish());
   EXPECT_TRUE(has(launch.errors,
                   " made no progress for 1 s while training, step 5; the other ranks did not come to the exchange "
                   "before its deadline\n  " +
@@ -211,7 +250,7 @@ TEST(Failure, rankThatDoesNotMoveIsToBlame) {
 TEST(Failure, exceptionIsAFailureOfTheRank) {
   LauncherProcess launch;
   launch.start({.numRanks = 1}, [](RankContext &) -> int { throw std::runtime_error("no memory left"); });
-  EXPECT_EQ(1, launch.finish());
+  EXPECT_EQ(70, launch.finish());
   EXPECT_EQ("dgrun: " + hostAndPid(launch, 0) + " failed while starting: an exception ended the rank: no memory left\n",
             launch.errors);
 }
@@ -222,7 +261,7 @@ TEST(Failure, rankThatLeavesOthersWaitingIsFound) {
     return context.rank() == 1 ? 0 : context.barrier(deadlineIn(seconds(25))).exitCode();
   });
   auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(1, launch.finish());
+  EXPECT_EQ(69, launch.finish());
   EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(10));
   EXPECT_TRUE(has(launch.errors, hostAndPid(launch, 1) + " ended while rank ")) << launch.errors;
 }

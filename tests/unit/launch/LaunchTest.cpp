@@ -180,7 +180,7 @@ TEST(Launch, tooFewDescriptorsAreTold) {
 TEST(Launch, noRanksIsAUsageError) {
   LauncherProcess launch;
   LaunchOptions options = {.numRanks = 0};
-  options.onFailure = [](const RankFailure &failure) { std::printf("failure of %d\n", int(failure.rank)); };
+  options.describeEvent = [](const LaunchEvent &event) { return fmt::format("failure of {}\n", event.rank); };
   launch.start(options, [](RankContext &) { return 0; });
   EXPECT_EQ(2, launch.finish());
   EXPECT_EQ("failure of -1\n", launch.output);

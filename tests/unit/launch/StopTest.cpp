@@ -31,6 +31,7 @@ RankMain connectAndPoll(Shared &shared) {
       return 1;
     float value;
     auto request = (*made)->startReceive(0, 1, &value, 4);
+    context.mayStartStep(1);
     LauncherProcess::ready(shared);
     while ((*made)->test(request) == Progress::pending)
       ;
@@ -54,15 +55,15 @@ RankMain trainUntilAsked(Shared &shared) {
   };
 }
 
-void printFailure(const RankFailure &failure) {
-  std::printf("failure of %d: %s\n", int(failure.rank), failure.text.c_str());
+std::string describeEvent(const LaunchEvent &event) {
+  return fmt::format("{} of {}: {}\n", event.kind, event.rank, event.text);
 }
 
 TEST(Stop, controlCStopsAllRanks) {
   auto before = sharedMemoryNames();
   LauncherProcess launch;
   LaunchOptions options = {.numRanks = 3};
-  options.onFailure = printFailure;
+  options.describeEvent = describeEvent;
   launch.start(options, connectAndPoll(launch.shared()));
   ASSERT_TRUE(launch.awaitReady(3));
   auto start = std::chrono::steady_clock::now();
@@ -103,7 +104,7 @@ TEST(Stop, rankThatDoesNotSaveInTimeIsKilled) {
   LauncherProcess launch;
   LaunchOptions options = {.numRanks = 2};
   options.saveTime = std::chrono::milliseconds(1000);
-  options.onFailure = printFailure;
+  options.describeEvent = describeEvent;
   launch.start(options, connectAndPoll(launch.shared()));
   ASSERT_TRUE(launch.awaitReady(2));
   launch.send(SIGTERM);
@@ -118,6 +119,7 @@ TEST(Stop, ranksThatCannotSaveEndWith143) {
   LauncherProcess launch;
   Shared &shared = launch.shared();
   launch.start({.numRanks = 2}, [&](RankContext &context) {
+    context.mayStartStep(1);
     LauncherProcess::ready(shared);
     while (!context.isShutdownRequested())
       sched_yield();
@@ -129,10 +131,64 @@ TEST(Stop, ranksThatCannotSaveEndWith143) {
   EXPECT_EQ("", launch.errors);
 }
 
+TEST(Stop, terminationBeforeTheFirstStepEndsAtOnce) {
+  for (bool isResumable : {false, true}) {
+    LauncherProcess launch;
+    LaunchOptions options = {.numRanks = 2};
+    options.describeEvent = describeEvent;
+    options.isResumable = isResumable;
+    launch.start(options, [&](RankContext &) -> int {
+      LauncherProcess::ready(launch.shared());
+      hang();
+    });
+    ASSERT_TRUE(launch.awaitReady(2));
+    launch.send(SIGTERM);
+    EXPECT_EQ(isResumable ? 75 : 143, launch.finish());
+    EXPECT_EQ(0u, launch.errors.find("dgrun: SIGTERM came before the first step; ")) << launch.errors;
+    EXPECT_EQ(isResumable, launch.output.empty()) << launch.output;
+    EXPECT_TRUE(launch.areRanksGone(2));
+  }
+}
+
+// Asked of the launcher or of a rank, again and again: all save before the same steps, and go on.
+TEST(Stop, savesThatAreAskedForComeBeforeTheSameSteps) {
+  LauncherProcess launch;
+  Shared &shared = launch.shared();
+  launch.start({.numRanks = 3, .savesOnInterrupt = true}, [&](RankContext &context) {
+    uint64_t sum = 0;
+    for (uint64_t step = 1; context.mayStartStep(step); ++step) {
+      if (context.isSaveDue(step)) {
+        sum = sum * 31 + step;
+        if (!context.barrier(deadlineIn(seconds(20))))
+          return 1;
+        LauncherProcess::ready(shared);
+      }
+      shared.values[context.rank()] = sum;
+      usleep(100);
+    }
+    return 75;
+  });
+  for (int round = 0; round < 10; ++round) {
+    while (shared.pids[1] == 0)
+      usleep(100);
+    if (round % 2 == 0)
+      kill(shared.pids[1], SIGUSR1);
+    else
+      launch.send(SIGUSR1);
+    ASSERT_TRUE(launch.awaitReady(3 * (round + 1)));
+  }
+  launch.send(SIGUSR2);
+  EXPECT_EQ(75, launch.finish()) << launch.errors;
+  EXPECT_NE(0u, shared.values[0].load());
+  for (int rank = 1; rank < 3; ++rank)
+    EXPECT_EQ(shared.values[0].load(), shared.values[rank].load());
+}
+
 TEST(Stop, controlCEndsTheSavingToo) {
   LauncherProcess launch;
   Shared &shared = launch.shared();
   launch.start({.numRanks = 2}, [&](RankContext &context) {
+    context.mayStartStep(1);
     LauncherProcess::ready(shared);
     while (!context.isShutdownRequested())
       sched_yield();
@@ -261,7 +317,7 @@ protected:
       nodes.coordinator.name = "test";
       nodes.coordinator.greeting.node = 1;
       LaunchOptions options = {.numRanks = 2};
-      options.onFailure = printFailure;
+      options.describeEvent = describeEvent;
       int code = launchNode(options, std::move(nodes), [this](RankContext &) {
         LauncherProcess::ready(launch.shared());
         hang();
@@ -297,18 +353,18 @@ protected:
 
 TEST_F(Following, endOfTheJobEndsTheRanksAtOnce) {
   auto start = std::chrono::steady_clock::now();
-  link->queue({.kind = LaunchMessage::Kind::end, .number = 65, .text = "it is over"});
+  link->queue({.kind = LaunchMessage::Kind::end, .rank = 0, .number = 65, .text = packEnd("it is over", 17)});
   ASSERT_TRUE(link->flush());
   link.reset();
   EXPECT_EQ(65, launch.finish());
   EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(10));
   EXPECT_EQ("dgrun: it is over\n", launch.errors);
-  EXPECT_EQ("failure of -1: it is over\n", launch.output);
+  EXPECT_EQ("failure of 0: it is over\n", launch.output);
 }
 
 TEST_F(Following, lostCoordinatorIsAFailure) {
   link.reset();
-  EXPECT_EQ(1, launch.finish());
+  EXPECT_EQ(69, launch.finish());
   EXPECT_EQ(
       "failure of -1: the coordinator (node 0, test) is gone: its dgrun ended or was killed; the ranks of this node "
       "were stopped\n",

@@ -101,4 +101,49 @@ TEST_F(Watched, whoWaitsInAnExchangeIsNotNamed) {
   EXPECT_GT(timeUntilNamed(1), 0);
 }
 
+// One of three works all the time, the others wait for it three quarters of theirs: it needs four times as long.
+TEST_F(Watched, slowRankIsNamedOnce) {
+  ranks.resize(3);
+  int numNamed = 0;
+  for (uint32_t look = 1; look <= 600; ++look, clock += milliseconds(100)) {
+    for (int64_t rank = 0; rank < 3; ++rank) {
+      RankProgress now;
+      now.rank = rank, now.phase = uint32_t(RankPhase::training), now.step = look;
+      now.looks = look, now.waits = rank == 1 ? look / 50 : look - look / 4;
+      watch.note(ranks[size_t(rank)], now, RankState::Time() + std::chrono::hours(1) + clock);
+    }
+    if (auto slow = watch.findSlow(ranks, RankState::Time() + std::chrono::hours(1) + clock)) {
+      ++numNamed;
+      EXPECT_EQ(1, slow->rank);
+      EXPECT_NEAR(4, slow->factor(), 0.3);
+      EXPECT_LT(clock, std::chrono::seconds(20));
+    }
+  }
+  EXPECT_EQ(1, numNamed);
+}
+
+TEST_F(Watched, ranksThatAllWaitAreNotSlow) {
+  ranks.resize(3);
+  for (uint32_t look = 1; look <= 600; ++look, clock += milliseconds(100)) {
+    for (int64_t rank = 0; rank < 3; ++rank) {
+      RankProgress now;
+      now.rank = rank, now.phase = uint32_t(RankPhase::training), now.step = look;
+      now.looks = look, now.waits = rank == 1 ? look / 3 : look - look / 4;
+      watch.note(ranks[size_t(rank)], now, RankState::Time() + std::chrono::hours(1) + clock);
+    }
+    EXPECT_FALSE(watch.findSlow(ranks, RankState::Time() + std::chrono::hours(1) + clock));
+  }
+}
+
+TEST_F(Watched, linkOverWhichRanksWaitIsFound) {
+  ranks.resize(4);
+  for (size_t rank = 0; rank < 4; ++rank)
+    ranks[rank].host = rank < 2 ? "a" : "b";
+  tell(0, 1, 1 + 1), tell(1, 1, 3 + 1), tell(2, 1, 0 + 1), tell(3, 1, 1 + 1);
+  EXPECT_EQ(std::pair(int64_t(1), int64_t(3)), *StragglerWatch::findDeadLink(ranks));
+  tell(3, 1, 0); // it works: no link is to blame for that
+  tell(0, 1, 0);
+  EXPECT_FALSE(StragglerWatch::findDeadLink(ranks));
+}
+
 } // namespace

@@ -173,7 +173,7 @@ TEST_F(Dgrun, anEvaluationStopsAndIsRunOnResume) {
 TEST_F(Dgrun, aReportThatCannotBeWrittenIsAFailure) {
   std::string command =
       fmt::format("exec {} {} --json --data x=randn:53x3 --data y=randn:53 >/dev/full", DG_DGRUN, pack(1, 2));
-  expectFailure(test::runCommand({"/bin/sh", "-c", command}), 1, {"stdout", "No space left"});
+  expectFailure(test::runCommand({"/bin/sh", "-c", command}), 74, {"stdout", "No space left"});
 }
 
 TEST_F(Dgrun, anInterruptLeavesNothingHalfWritten) {
@@ -246,7 +246,7 @@ TEST_F(Dgrun, aCheckpointIsReplacedOnceItsSuccessorHasGivenAFiniteLoss) {
     EXPECT_FALSE(fs::exists(directory + "/step-000002"));
     // Step 4 leaves parameters so large that the loss of step 5 overflows.
     CommandResult bad = train(job, with({"--steps", "9", "--lr", "1e30", "--resume"}));
-    expectFailure(bad, 1, {"the loss of step 5 is infinite", "the last good checkpoint is", "step-000003"});
+    expectFailure(bad, 70, {"the loss of step 5 is infinite", "the last good checkpoint is", "step-000003"});
     EXPECT_TRUE(fs::exists(directory + "/step-000003/manifest.json"));
     EXPECT_TRUE(fs::exists(directory + "/step-000004/manifest.json"));
   }
@@ -567,7 +567,7 @@ TEST_F(Dgrun, aFullDiskLeavesThePreviousCheckpointGood) {
   const auto page = uintmax_t(sysconf(_SC_PAGESIZE)); // the run's lock has one
   fs::resize_file(disk + "/filler", fs::file_size(disk + "/filler") - page);
   CommandResult second = train(job, {"--steps", "9", "--checkpoint", directory, "--resume"});
-  expectFailure(second, 1, {"step-000009", "bytes are needed", "earlier checkpoints"});
+  expectFailure(second, 74, {"step-000009", "bytes are needed", "earlier checkpoints"});
   EXPECT_EQ(eventsOf(second, "failure").size(), 1u);
   fs::remove(disk + "/filler");
   CommandResult third = train(job, {"--steps", "9", "--checkpoint", directory, "--resume"});

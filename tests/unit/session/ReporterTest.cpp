@@ -2,6 +2,8 @@
 // Proves that every line of --json is a JSON object with the fields that scripts rely on, whatever the numbers and
 // names.
 #include "runtime/session/report/Reporter.h"
+
+#include "runtime/launch/ranks/LocalLauncher.h"
 #include "runtime/session/report/EventFile.h"
 #include "runtime/session/report/ProgressBar.h"
 
@@ -171,8 +173,12 @@ TEST(Reporter, aWriteThatFailsIsRemembered) {
 }
 
 TEST(Reporter, aFailureIsAnEventToo) {
-  auto event = nlohmann::json::parse(failureEvent(3, 17, "rank 3 \"died\""));
+  auto event = nlohmann::json::parse(launchEventLine(
+      {.kind = "failure", .rank = 3, .step = 17, .text = "rank 3 \"died\"", .host = "a", .job = "4711"}));
   EXPECT_EQ(event["event"], "failure");
   EXPECT_EQ(event["rank"], 3);
   EXPECT_EQ(event["message"], "rank 3 \"died\"");
+  EXPECT_EQ(event["host"], "a");
+  EXPECT_EQ(event["job"], "4711");
+  EXPECT_GT(event["time"].get<double>(), 1.7e9);
 }
