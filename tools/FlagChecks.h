@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What dgc and dgrun say about a wrong flag: one line with the tool's name, what was found and what was expected.
-// CLI11's own range checks print the largest double in full and let "1e3", 10^30 and NaN through.
+// What dgc and dgrun say about their flags: --help in lines that a terminal shows whole, and of a wrong flag one line
+// with the tool's name, what was found and what was expected. CLI11's own range checks print the largest double in full
+// and let "1e3", 10^30 and NaN through.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -44,8 +47,30 @@ inline CLI::Validator finiteNumber(bool isZeroGood) {
   return check;
 }
 
+/// Breaks the descriptions of flags into lines, wherever their source has line breaks; CLI11 prints them as they are
+/// written.
+class HelpFormatter : public CLI::Formatter {
+  std::string make_option_desc(const CLI::Option *option) const override {
+    constexpr size_t mostColumns = 100; // beside the names of flags
+    std::string text = option->get_description();
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    size_t columns = 0, space = std::string::npos;
+    for (size_t i = 0; i < text.size(); ++i) {
+      columns += (text[i] & 0xC0) != 0x80; // what goes on with a character of UTF-8 has no column
+      if (text[i] == ' ')
+        space = i;
+      if (columns > mostColumns && space != std::string::npos) {
+        text[space] = '\n';
+        columns = i - space, space = std::string::npos;
+      }
+    }
+    return text;
+  }
+};
+
 /// Parses the command line. Nothing, or the exit code: 0 after --help and --version, 2 after a usage error.
 inline std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv, const char *prefix) {
+  app.formatter(std::make_shared<HelpFormatter>());
   try {
     app.parse(argc, argv);
     return std::nullopt;

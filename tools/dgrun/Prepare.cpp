@@ -212,24 +212,21 @@ static Status prepareEvaluation(const Flags &flags, const plan::Plan &plan, Assi
 /// What evaluations decide, which needs some.
 static Status readEvaluationRules(const Flags &flags, const plan::Plan &plan, session::TrainingOptions &options) {
   const bool hasEvaluations = !flags.evalData.empty() || options.validation > 0;
-  auto needsEvaluations = [](const std::string &what) {
-    return Status::error(ErrorKind::usage, "{}: there are no evaluations; give --eval-data or --validation", what);
-  };
-  if (options.schedule.watchesEvaluations() && !hasEvaluations)
-    return needsEvaluations(fmt::format("--lr-schedule {}", options.schedule.describe()));
-  if (flags.evalBatch && !hasEvaluations)
-    return needsEvaluations("--eval-batch");
+  const std::string schedule = fmt::format("--lr-schedule {}", options.schedule.describe());
+  for (auto [flag, isGiven] : {std::pair(schedule.c_str(), options.schedule.watchesEvaluations()),
+                               {"--eval-batch", flags.evalBatch.has_value()},
+                               {"--eval-every", flags.evalEvery.has_value()},
+                               {"--keep-best", flags.keepBest.has_value()},
+                               {"--stop-when", flags.stopWhen.has_value()}})
+    if (isGiven && !hasEvaluations)
+      return Status::error(ErrorKind::usage, "{}: there are no evaluations; give --eval-data or --validation", flag);
   if (flags.evalEvery) {
-    if (!hasEvaluations)
-      return needsEvaluations("--eval-every");
     auto interval = session::Interval::parse("--eval-every", *flags.evalEvery);
     if (!interval)
       return interval.status();
     options.evalEvery = *interval;
   }
   if (flags.keepBest) {
-    if (!hasEvaluations)
-      return needsEvaluations("--keep-best");
     auto metric = session::WatchedMetric::parse("--keep-best", *flags.keepBest);
     if (!metric)
       return metric.status();
@@ -237,8 +234,6 @@ static Status readEvaluationRules(const Flags &flags, const plan::Plan &plan, se
     options.keepBest = *metric;
   }
   if (flags.stopWhen) {
-    if (!hasEvaluations)
-      return needsEvaluations("--stop-when");
     auto rule = session::StopRule::parse(*flags.stopWhen);
     if (!rule)
       return rule.status();

@@ -193,12 +193,14 @@ Gradients ScanOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   };
   // Gradients of real values only; the others have none.
   SmallVector<Value> firstGrads, scannedBack(tape), wholeBack(whole);
-  SmallVector<size_t> realCarried, realScanned, realWhole, realYielded;
-  for (size_t i = 0; i < numCarried; ++i)
-    if (isReal(carried[i].getType())) {
-      realCarried.push_back(i);
-      firstGrads.push_back(zerosOr(grads[i], carried[i].getType()));
+  SmallVector<size_t> realInputs, realYielded;
+  for (auto [i, input] : llvm::enumerate(inputs))
+    if (isReal(input.getType())) {
+      realInputs.push_back(i);
+      if (i < numCarried)
+        firstGrads.push_back(zerosOr(grads[i], input.getType()));
     }
+  size_t numWholeGrads = llvm::count_if(realInputs, [&](size_t i) { return i >= numCarried + numScanned; });
   llvm::append_range(scannedBack, scanned);
   for (size_t i = 0; i < numYielded; ++i)
     if (grads[numCarried + i]) {
@@ -213,15 +215,9 @@ Gradients ScanOp::buildGradients(OpBuilder &builder, ValueRange grads) {
     } else {
       sumGrads.push_back({});
     }
-  for (size_t i = 0; i < numScanned; ++i)
-    if (isReal(scanned[i].getType()))
-      realScanned.push_back(i);
-  for (size_t i = 0; i < whole.size(); ++i)
-    if (isReal(whole[i].getType()))
-      realWhole.push_back(i);
 
   auto backward =
-      buildScan(builder, loc, firstGrads, scannedBack, wholeBack, unsigned(realWhole.size()), !getReverse(),
+      buildScan(builder, loc, firstGrads, scannedBack, wholeBack, unsigned(numWholeGrads), !getReverse(),
                 [&](OpBuilder &inner, ValueRange arguments) -> Gradients {
                   size_t firstTape = firstGrads.size(), firstScanned = firstTape + numCarried,
                          firstYielded = firstScanned + numScanned, firstWhole = firstYielded + realYielded.size(),
@@ -230,8 +226,8 @@ Gradients ScanOp::buildGradients(OpBuilder &builder, ValueRange grads) {
                   llvm::append_range(own, arguments.slice(firstWhole, whole.size()));
                   SmallVector<Operation *> ops;
                   SmallVector<Value> returned = cloneBody(inner, getBody(), own, ops), returnedGrads(returned.size());
-                  for (auto [index, i] : llvm::enumerate(realCarried))
-                    returnedGrads[i] = arguments[index];
+                  for (size_t index = 0; index < firstGrads.size(); ++index)
+                    returnedGrads[realInputs[index]] = arguments[index];
                   for (auto [index, i] : llvm::enumerate(realYielded))
                     returnedGrads[numCarried + i] = arguments[firstYielded + index];
                   for (size_t i = 0, next = firstSum; i < sumGrads.size(); ++i)
@@ -241,28 +237,17 @@ Gradients ScanOp::buildGradients(OpBuilder &builder, ValueRange grads) {
                   if (failed(ownGrads))
                     return failure();
                   SmallVector<Value> results;
-                  auto add = [&](size_t i) {
+                  for (size_t i : realInputs) {
                     Value grad = (*ownGrads)[i];
                     results.push_back(grad ? grad : buildFilled(inner, loc, tensorOf(own[i]), 0));
-                  };
-                  for (size_t i : realCarried)
-                    add(i);
-                  for (size_t i : realScanned)
-                    add(numCarried + i);
-                  for (size_t i : realWhole)
-                    add(numCarried + numScanned + i);
+                  }
                   return results;
                 });
   if (failed(backward))
     return failure();
   SmallVector<Value> result(inputs.size());
-  size_t next = 0;
-  for (size_t i : realCarried)
-    result[i] = (*backward)->getResult(next++);
-  for (size_t i : realScanned)
-    result[numCarried + i] = (*backward)->getResult(next++);
-  for (size_t i : realWhole)
-    result[numCarried + numScanned + i] = (*backward)->getResult(next++);
+  for (auto [index, i] : llvm::enumerate(realInputs))
+    result[i] = (*backward)->getResult(unsigned(index));
   return result;
 }
 
