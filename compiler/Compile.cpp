@@ -100,6 +100,7 @@ mlir::FailureOr<bool> chooseProgram(mlir::ModuleOp module, Purpose purpose, cons
 
 /// The model as it was read.
 struct Source {
+  std::string bytes; ///< as bytecode
   mlir::OwningOpRef<mlir::ModuleOp> module;
   Weights weights;
   std::vector<ir::OnnxWeight> constants; ///< of an ONNX file
@@ -107,8 +108,8 @@ struct Source {
 };
 
 /// Reads a text, bytecode, an ONNX file or makes a family.
-Result<Source> readSource(const Request &request, const BatchPlan &batch, mlir::MLIRContext &context,
-                          Messages &messages) {
+Result<Source> readModel(const Request &request, const BatchPlan &batch, mlir::MLIRContext &context,
+                         Messages &messages) {
   Source source;
   if (isOnnx(request.model)) {
     ir::OnnxOptions onnx;
@@ -153,6 +154,17 @@ Result<Source> readSource(const Request &request, const BatchPlan &batch, mlir::
     return module.status();
   source.module = std::move(*module);
   return std::move(source);
+}
+
+Result<Source> readSource(const Request &request, const BatchPlan &batch, mlir::MLIRContext &context,
+                          Messages &messages) {
+  Result<Source> source = readModel(request, batch, context, messages);
+  if (!source)
+    return source;
+  llvm::raw_string_ostream stream(source->bytes);
+  if (failed(mlir::writeBytecodeToFile(*source->module, stream)))
+    return Status::error(ErrorKind::runFailed, "{} cannot be written as bytecode", request.model);
+  return source;
 }
 
 /// Finds what to build and with which optimizer, and gives the parameters what --weights has for them.
@@ -217,6 +229,19 @@ Request withFixedBatch(mlir::ModuleOp module, const StepSource &step, const Requ
     }
   request.microbatches = std::max<int64_t>(1, request.microbatches);
   request.batch = rows * request.microbatches;
+  return request;
+}
+
+/// The request with the precision of a simulation: a device with a 16-bit rate trains with it, while a job is compiled
+/// for f32 unless the user says otherwise.
+Result<Request> withSimulatedPrecision(Request request) {
+  if (request.simulate == Form::none || request.precision)
+    return request;
+  Result<partitioner::Cluster> cluster = chooseCluster(request, 1);
+  if (!cluster)
+    return cluster.status();
+  if (cluster->device.flopsPerSecond.count(plan::DType::bf16))
+    request.precision = plan::DType::bf16;
   return request;
 }
 
@@ -328,9 +353,13 @@ void noteGuess(const Request &request, const PlannedStep &planned, Messages &mes
     messages.add(Message::Kind::note, guess);
 }
 
-Result<Output> run(const Request &request, Messages &messages) {
+Result<Output> run(const Request &given, Messages &messages) {
   Output output;
   PhaseWatch watch(output.phases);
+  Result<Request> withPrecision = withSimulatedPrecision(given);
+  if (!withPrecision)
+    return withPrecision.status();
+  const Request &request = *withPrecision;
   Result<plan::Mesh> mesh = passes::parseMesh(request.mesh);
   if (!mesh)
     return mesh.status();
@@ -352,14 +381,23 @@ Result<Output> run(const Request &request, Messages &messages) {
   if (!source)
     return source.status();
   mlir::ModuleOp module = *source->module;
-  std::string modelBytes;
-  llvm::raw_string_ostream modelStream(modelBytes);
-  if (failed(mlir::writeBytecodeToFile(module, modelStream)))
-    return Status::error(ErrorKind::runFailed, "{} cannot be written as bytecode", request.model);
   Result<StepSource> step = chooseStep(*source, request, messages);
   if (!step)
     return step.status();
   step->targets = *targets;
+  std::optional<Source> readAgain;
+  if (isOnnx(request.model))
+    step->readAgain = [&](int64_t rows) -> Result<mlir::ModuleOp> {
+      Messages heard(nullptr); // the first time
+      Result<Source> again = readSource(request, {batch->samples, batch->microbatches, rows}, context, heard);
+      if (!again)
+        return again.status();
+      readAgain = std::move(*again);
+      Result<StepSource> same = chooseStep(*readAgain, request, heard);
+      if (!same)
+        return same.status();
+      return *readAgain->module;
+    };
   std::vector<ParameterRow> parameters;
   for (auto graph : module.getOps<ir::GraphOp>())
     parameters = listParameters(graph, request, step->isTraining, source->constants);
@@ -367,28 +405,20 @@ Result<Output> run(const Request &request, Messages &messages) {
     messages.add(Message::Kind::note, parametersAsText(parameters));
   watch.note("reading the model");
 
-  if (request.simulate != Form::none) {
-    Result<PlannedStep> planned = planStep(module, request, step->optimizer, step->isTraining);
-    if (!planned)
-      return planned.status();
-    noteGuess(request, *planned, messages);
-    output.text = simulationOf(*planned, request.simulate) + explanationOf(*planned, request.explain);
-    watch.note("planning");
-    return output;
-  }
   Result<JobPlan> job = planJob(module, withFixedBatch(module, *step, request), *step, messages);
   if (!job)
     return job.status();
   if (job->planned)
     noteGuess(request, *job->planned, messages);
   watch.note("passes, plan and kernels as loops");
-  if (request.emit == Emit::nothing) {
-    output.text = explanationOf(*job->planned, request.explain);
-    return output;
-  }
-  if (request.emit != Emit::dg)
+  const bool isExplainedAlone = request.emit == Emit::nothing && request.simulate == Form::none;
+  if (request.emit != Emit::dg && !isExplainedAlone)
     DG_RETURN_IF_ERROR(completePlan(*job));
   watch.note("predicting and proving the plan");
+  if (request.emit == Emit::nothing) {
+    output.text = simulationOf(*job, request.simulate) + explanationOf(*job->planned, request.explain);
+    return output;
+  }
   if (request.emit != Emit::package) {
     Result<std::string> text = emit(request, *job);
     if (!text)
@@ -400,8 +430,9 @@ Result<Output> run(const Request &request, Messages &messages) {
   Result<std::vector<PackageFile>> objects = generateCode(request, *job, watch, messages);
   if (!objects)
     return objects.status();
-  Result<std::vector<PackageFile>> files = pack(request, std::move(modelBytes), parametersAsJson(parameters),
-                                                source->weights, *targets, *job, std::move(*objects));
+  Source &packed = readAgain ? *readAgain : *source;
+  Result<std::vector<PackageFile>> files = pack(request, std::move(packed.bytes), parametersAsJson(parameters),
+                                                packed.weights, *targets, *job, std::move(*objects));
   if (!files)
     return files.status();
   watch.note("packing");

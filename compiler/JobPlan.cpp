@@ -158,6 +158,8 @@ Result<JobPlan> splitToFit(mlir::ModuleOp module, const Request &request, const 
 /// that was found, the next search gets so much less memory that this plan is out.
 Result<JobPlan> searchJob(mlir::ModuleOp module, const Request &given, const StepSource &source, Messages &messages) {
   Request request = given;
+  Result<plan::Mesh> mesh = passes::parseMesh(given.mesh);
+  Result<BatchPlan> read = planBatch(given, *mesh);
   std::string last; // what the search before found, and what it needs
   for (int round = 0; round < maxSearches; ++round) {
     Result<PlannedStep> planned = planStep(module, request, source.optimizer, source.isTraining);
@@ -165,20 +167,17 @@ Result<JobPlan> searchJob(mlir::ModuleOp module, const Request &given, const Ste
       return planned.status();
     Request chosen = given;
     plan::Search search = adopt(*planned, chosen);
-    Result<plan::Mesh> before = passes::parseMesh(given.mesh), after = passes::parseMesh(chosen.mesh);
-    Result<BatchPlan> imported = planBatch(given, *before), batch = planBatch(chosen, *after);
+    Result<plan::Mesh> foundMesh = passes::parseMesh(chosen.mesh);
+    Result<BatchPlan> batch = planBatch(chosen, *foundMesh);
     if (!batch)
       return batch.status();
-    if (isOnnx(given.model) && batch->rows != imported->rows && given.emit == Emit::nothing) {
-      JobPlan job; // the search alone is explained
-      job.cluster = planned->cluster;
-      job.planned = std::move(*planned);
-      return job;
+    mlir::ModuleOp own = module;
+    if (source.readAgain && batch->rows != read->rows) { // shapes were computed with the rows of one rank
+      Result<mlir::ModuleOp> again = source.readAgain(batch->rows);
+      if (!again)
+        return again.status();
+      own = *again;
     }
-    if (isOnnx(given.model) && batch->rows != imported->rows) // shapes were computed with the rows of one rank
-      return Status::error(ErrorKind::usage,
-                           "the plan found for {} is --mesh {} --microbatches {}: compile it with these flags",
-                           given.model, chosen.mesh, chosen.microbatches);
     passes::PipelineOptions pipeline;
     passes::GraphPlan found; // on the graph as it runs: what is compiled, and explained
     pipeline.found = &found;
@@ -187,7 +186,7 @@ Result<JobPlan> searchJob(mlir::ModuleOp module, const Request &given, const Ste
     pipeline.planning.recompute = given.recompute;
     if (given.mesh.empty())
       pipeline.planning.leastCutShare = 0;
-    Result<JobPlan> job = split(module, chosen, source, pipeline);
+    Result<JobPlan> job = split(own, chosen, source, pipeline);
     if (!job)
       return job;
     job->plan.search = std::move(search);
@@ -195,12 +194,11 @@ Result<JobPlan> searchJob(mlir::ModuleOp module, const Request &given, const Ste
       found.model.name = given.model;
       planned->model = std::move(found.model);
       planned->search.best = std::move(found.plan);
-      planned->prediction =
-          partitioner::predict(planned->model, partitioner::CostModel(job->cluster), planned->search.best);
     }
     const uint64_t limit = given.memoryBytes > 0 ? given.memoryBytes : job->cluster.device.memoryBytes;
     auto [stage, bytes] = largestArena(job->plan);
-    if (bytes <= limit || (given.emit != Emit::package && given.emit != Emit::nothing)) {
+    const bool mustFit = given.emit == Emit::package || (given.emit == Emit::nothing && given.mesh.empty());
+    if (bytes <= limit || !mustFit) {
       job->planned = std::move(*planned);
       return job;
     }

@@ -12,6 +12,7 @@
 
 #include "mlir/IR/OwningOpRef.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -31,6 +32,9 @@ struct StepSource {
   std::string optimizer;
   bool isTraining = true;
   std::vector<codegen::Target> targets;
+  /// Of a model whose shapes are computed when it is read: the same with other rows in a micro-batch. The module is
+  /// the source's until it is called again.
+  std::function<Result<mlir::ModuleOp>(int64_t rows)> readAgain;
 };
 
 struct JobPlan {

@@ -2,6 +2,9 @@
 // Units are in the names; the JSON keys are listed in docs/reference/json.md.
 #include "compiler/PlanReport.h"
 
+#include "ir/dialect/Dialect.h"
+#include "partitioner/predict/Traffic.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -44,8 +47,57 @@ Json searchJson(const SearchResult &search) {
   return json;
 }
 
-Json simulationJson(const PlannedStep &planned) {
-  const Prediction &predicted = planned.prediction;
+/// Figures of a step that only a report has.
+struct StepFigures {
+  double tflopsPerDevice = 0;      ///< products and convolutions as executed, recomputation included
+  double modelTflopsPerDevice = 0; ///< the same without recomputation
+  double utilisation = 0;          ///< tflopsPerDevice over the device's peak
+  Traffic traffic;
+};
+
+/// Flops of products in a step of all stages, on one rank of each.
+double productFlops(const JobPlan &job, const plan::Program &program) {
+  mlir::MLIRContext *context = mlir::ModuleOp(*job.module).getContext();
+  std::vector<double> flopsOf(job.plan.chunks.size(), 0);
+  for (size_t chunk = 0; chunk < flopsOf.size(); ++chunk)
+    for (plan::TaskId id : job.plan.chunks[chunk].tasks) {
+      const plan::Task &task = job.plan.tasks[id];
+      auto name = mlir::RegisteredOperationName::lookup(task.op, context);
+      auto *facts = name ? name->getInterface<ir::PrecisionOp>() : nullptr;
+      if (facts && facts->getPrecisionClass() == ir::PrecisionClass::product)
+        flopsOf[chunk] += task.flops;
+    }
+  double flops = 0;
+  for (const std::vector<plan::Action> &actions : program.actions)
+    for (const plan::Action &action : actions)
+      flops += flopsOf[action.chunk];
+  return flops;
+}
+
+StepFigures figuresOf(const JobPlan &job) {
+  const plan::Program &program = job.plan.programs.front();
+  const Model &model = job.planned->model;
+  const Configuration &how = job.planned->search.best.configuration;
+  double modelFlops = 0;
+  for (const ModelOp &op : model.ops)
+    modelFlops += op.forward.matrixFlops + op.inputGradient.matrixFlops + op.weightGradient.matrixFlops;
+  modelFlops *= model.isMicrobatch ? how.microbatches : 1;
+  const double perStep = 1 / (job.plan.predicted.stepUs * 1e6);
+  const auto &rates = job.cluster.device.flopsPerSecond;
+  auto rate = rates.find(how.precision);
+  StepFigures figures;
+  figures.tflopsPerDevice = productFlops(job, program) / job.plan.numStages() * perStep;
+  figures.modelTflopsPerDevice = modelFlops / double(job.plan.mesh.numRanks()) * perStep;
+  figures.utilisation =
+      figures.tflopsPerDevice * 1e12 / (rate == rates.end() ? rates.at(plan::DType::f32) : rate->second);
+  figures.traffic = trafficOf(job.plan, program);
+  return figures;
+}
+
+Json simulationJson(const JobPlan &job) {
+  const PlannedStep &planned = *job.planned;
+  const plan::Predicted &predicted = job.plan.predicted;
+  const StepFigures figures = figuresOf(job);
   Json json;
   json["model"] = planned.model.name;
   json["parameters"] = planned.model.parameterElements;
@@ -53,28 +105,26 @@ Json simulationJson(const PlannedStep &planned) {
   json["devices"] = planned.search.best.configuration.numRanks();
   json["plan"] = configurationJson(planned.search.best);
   json["step_us"] = predicted.stepUs;
-  json["tflops_per_device"] = predicted.tflopsPerDevice;
-  json["model_tflops_per_device"] = predicted.modelTflopsPerDevice;
-  json["utilisation"] = predicted.utilisation;
+  json["tflops_per_device"] = figures.tflopsPerDevice;
+  json["model_tflops_per_device"] = figures.modelTflopsPerDevice;
+  json["utilisation"] = figures.utilisation;
   json["compute_us"] = predicted.computeUs;
   json["comm_us"] = predicted.commUs;
   json["bubble"] = predicted.bubble;
-  json["peak_bytes"] = Json::array();
-  for (const StagePrediction &stage : predicted.stages)
-    json["peak_bytes"].push_back(uint64_t(stage.peakBytes));
-  json["traffic"] = {{"tensor_bytes", uint64_t(predicted.traffic.tensorBytes)},
-                     {"data_bytes", uint64_t(predicted.traffic.dataBytes)},
-                     {"pipe_bytes", uint64_t(predicted.traffic.pipeBytes)}};
+  json["peak_bytes"] = predicted.peakBytes;
+  json["traffic"] = {{"tensor_bytes", uint64_t(figures.traffic.tensorBytes)},
+                     {"data_bytes", uint64_t(figures.traffic.dataBytes)},
+                     {"pipe_bytes", uint64_t(figures.traffic.pipeBytes)}};
   json["search"] = searchJson(planned.search);
   return json;
 }
 
-std::string simulationText(const PlannedStep &planned) {
-  const Prediction &predicted = planned.prediction;
+std::string simulationText(const JobPlan &job) {
+  const PlannedStep &planned = *job.planned;
+  const plan::Predicted &predicted = job.plan.predicted;
   const SearchResult &search = planned.search;
-  double peakBytes = 0;
-  for (const StagePrediction &stage : predicted.stages)
-    peakBytes = std::max(peakBytes, stage.peakBytes);
+  const StepFigures figures = figuresOf(job);
+  const double peakBytes = double(*std::max_element(predicted.peakBytes.begin(), predicted.peakBytes.end()));
   std::string text;
   auto line = [&](const char *key, const std::string &value) { text += fmt::format("{:<24}{}\n", key, value); };
   line("plan", describe(search.best));
@@ -83,15 +133,15 @@ std::string simulationText(const PlannedStep &planned) {
   line("parameters", fmt::format("{:.0f}", planned.model.parameterElements));
   line("step_us", fmt::format("{:.1f}", predicted.stepUs));
   line("tflops_per_device",
-       fmt::format("{:.4g} ({:.4g} without recomputation)", predicted.tflopsPerDevice, predicted.modelTflopsPerDevice));
-  line("utilisation", fmt::format("{:.1f} %", 100 * predicted.utilisation));
+       fmt::format("{:.4g} ({:.4g} without recomputation)", figures.tflopsPerDevice, figures.modelTflopsPerDevice));
+  line("utilisation", fmt::format("{:.1f} %", 100 * figures.utilisation));
   line("compute_us", fmt::format("{:.1f}", predicted.computeUs));
   line("comm_us", fmt::format("{:.1f}", predicted.commUs));
   line("bubble", fmt::format("{:.2f} %", 100 * predicted.bubble));
   line("peak_bytes", fmt::format("{:.0f} ({})", peakBytes, gibibytes(peakBytes)));
   line("traffic",
-       fmt::format("tensor {}, data {}, pipe {} sent by a device in a step", gibibytes(predicted.traffic.tensorBytes),
-                   gibibytes(predicted.traffic.dataBytes), gibibytes(predicted.traffic.pipeBytes)));
+       fmt::format("tensor {}, data {}, pipe {} sent by a device in a step", gibibytes(figures.traffic.tensorBytes),
+                   gibibytes(figures.traffic.dataBytes), gibibytes(figures.traffic.pipeBytes)));
   line("search",
        fmt::format("lower bound {:.1f} us, gap {:.2f} %, {} of {} configurations in {:.2f} s, {}", search.lowerBoundUs,
                    100 * search.gap, search.numExpanded, search.numConfigurations, search.seconds, search.stopped));
@@ -145,7 +195,7 @@ Json explanationJson(const PlannedStep &planned, const Explanation &why) {
   for (const CostItem &item : why.largest)
     json["largest_costs"].push_back({{"what", item.what}, {"step_us", item.stepUs}, {"advice", item.advice}});
   json["stages"] = Json::array();
-  for (const StagePrediction &stage : planned.prediction.stages)
+  for (const StageExplanation &stage : why.stages)
     json["stages"].push_back({{"first_op", planned.model.ops[stage.firstOp].name},
                               {"ops", stage.lastOp - stage.firstOp},
                               {"forward_us", stage.forwardUs},
@@ -177,16 +227,14 @@ Json explanationJson(const PlannedStep &planned, const Explanation &why) {
 
 } // namespace
 
-std::string simulationOf(const PlannedStep &planned, Form form) {
-  return form == Form::none   ? ""
-         : form == Form::text ? simulationText(planned)
-                              : simulationJson(planned).dump(2) + "\n";
+std::string simulationOf(const JobPlan &job, Form form) {
+  return form == Form::none ? "" : form == Form::text ? simulationText(job) : simulationJson(job).dump(2) + "\n";
 }
 
 std::string explanationOf(const PlannedStep &planned, Form form) {
   if (form == Form::none)
     return "";
-  Explanation why = explain(planned.model, CostModel(planned.cluster), planned.search.best, planned.prediction);
+  Explanation why = explain(planned.model, CostModel(planned.cluster), planned.search.best);
   return form == Form::text ? explanationText(planned, why) : explanationJson(planned, why).dump(2) + "\n";
 }
 

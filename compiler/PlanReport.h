@@ -2,12 +2,12 @@
 // What --simulate and --explain print.
 #pragma once
 
-#include "compiler/Planning.h"
+#include "compiler/JobPlan.h"
 
 namespace dg::compiler {
 
-/// The predicted step; empty for Form::none.
-std::string simulationOf(const PlannedStep &planned, Form form);
+/// The step as the plan, which was searched and is complete, predicts it; empty for Form::none.
+std::string simulationOf(const JobPlan &job, Form form);
 
 /// Why the plan is as it is; empty for Form::none.
 std::string explanationOf(const PlannedStep &planned, Form form);

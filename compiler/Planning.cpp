@@ -37,8 +37,6 @@ void describeStep(const Request &request, const std::string &optimizer, bool isT
   pipeline.planning.pins = request.pins;
   if (request.recompute == Recompute::full) // where a stage does not fit by hand, it is known from its arena
     pipeline.planning.recompute = Recompute::full;
-  if (request.simulate != Form::none)
-    return; // a simulation counts every float with the bytes of its precision; a job has the casts that it will run
   if (request.precision) {
     pipeline.precision = plan::nameOf(*request.precision);
     pipeline.planning.configuration.precision = *request.precision;
@@ -90,7 +88,7 @@ Status readSchedule(const std::string &text, SearchOptions &search) {
 Result<SearchOptions> readOptions(const Request &request, const plan::Mesh &mesh, const partitioner::Cluster &cluster,
                                   bool isTraining) {
   SearchOptions search;
-  const bool isJob = request.simulate == Form::none, hasMesh = !request.mesh.empty();
+  const bool hasMesh = !request.mesh.empty();
   search.numRanks = uint32_t(hasMesh ? mesh.numRanks() : request.ranks > 0 ? request.ranks : cluster.numDevices());
   if (hasMesh && request.ranks > 0 && request.ranks != mesh.numRanks())
     return Status::error(ErrorKind::usage,
@@ -112,9 +110,7 @@ Result<SearchOptions> readOptions(const Request &request, const plan::Mesh &mesh
   else if (isTraining && !hasMesh)
     search.zero = {0, 1, 2, 3};
   search.recompute = request.recompute;
-  // A device with a 16-bit rate trains with it; a job is compiled for f32 unless the user says otherwise.
-  const bool prefersHalf = !isJob && cluster.device.flopsPerSecond.count(plan::DType::bf16);
-  search.precision = request.precision.value_or(prefersHalf ? plan::DType::bf16 : plan::DType::f32);
+  search.precision = request.precision.value_or(plan::DType::f32);
   search.memoryBytes = double(request.memoryBytes);
   search.seconds = request.planSeconds;
   search.forbiddenAxes = request.forbidden;
@@ -171,7 +167,6 @@ Result<PlannedStep> planStep(mlir::ModuleOp module, const Request &request, cons
   planned.search = std::move(*found);
   planned.model =
       partitioner::inOrderOf(*partitioner::applyPins(std::move(planned.model), search->pins), planned.search.best);
-  planned.prediction = partitioner::predict(planned.model, costs, planned.search.best);
   return planned;
 }
 

@@ -27,7 +27,6 @@ struct PlannedStep {
   partitioner::Model model;
   partitioner::Cluster cluster;
   partitioner::SearchResult search;
-  partitioner::Prediction prediction;
 };
 
 /// Searches within what the flags leave open; where a job is to be written, only among plans that dgc can compile.

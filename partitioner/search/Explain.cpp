@@ -95,6 +95,22 @@ std::string otherSchedules(const Model &model, const Configuration &how) {
   return names;
 }
 
+std::vector<StageExplanation> explainStages(const OpCosts &opCosts, const StepModel &step, const SearchedPlan &plan,
+                                            const std::vector<uint32_t> &bounds) {
+  const StepTable table(opCosts, plan.choices, bounds);
+  const std::vector<uint32_t> &begins = plan.stages.begins;
+  std::vector<StageExplanation> stages;
+  for (uint32_t s = 0; s < begins.size(); ++s) {
+    const uint32_t begin = begins[s], end = s + 1 < begins.size() ? begins[s + 1] : table.numOps();
+    const bool isRecomputed = plan.stages.isRecomputed[s];
+    const StageSums sums = table.sums(begin, end);
+    const StageCost cost = step.stage(table, begin, end, s, isRecomputed);
+    const double forwardUs = sums.forwardUs / step.speedOf(s);
+    stages.push_back({begin, end, forwardUs, cost.stepUs - forwardUs, cost.syncUs, cost.bytes, isRecomputed});
+  }
+  return stages;
+}
+
 std::string times(uint32_t count) { return count > 1 ? fmt::format(" (×{})", count) : ""; }
 
 } // namespace
@@ -123,8 +139,7 @@ std::string describeChoice(const ModelOp &op, int32_t choice, uint32_t tensor) {
   return fmt::format("cut {} ways: {}{}", tensor, text, isSummed ? "; the result is a sum" : "");
 }
 
-Explanation explain(const Model &model, const CostModel &costs, const SearchedPlan &plan,
-                    const Prediction &prediction) {
+Explanation explain(const Model &model, const CostModel &costs, const SearchedPlan &plan) {
   const Configuration &how = plan.configuration;
   OpCosts opCosts(model, costs, {how.tensor, rowsOf(model, how), how.precision});
   LocalCosts local(opCosts, plan.choices);
@@ -133,14 +148,14 @@ Explanation explain(const Model &model, const CostModel &costs, const SearchedPl
     return uint32_t(std::upper_bound(plan.stages.begins.begin(), plan.stages.begins.end(), op) -
                     plan.stages.begins.begin() - 1);
   };
-  // The slowest stage is where a saved microsecond counts.
-  uint32_t slowest = 0;
-  auto stageUs = [&](const StagePrediction &stage) { return stage.forwardUs + stage.backwardUs; };
-  for (uint32_t s = 0; s < prediction.stages.size(); ++s)
-    if (stageUs(prediction.stages[s]) > stageUs(prediction.stages[slowest]))
-      slowest = s;
-
   Explanation result;
+  result.stages = explainStages(opCosts, StepModel(model, costs, how), plan, bounds);
+  // The slowest stage is where a saved microsecond counts.
+  auto stageUs = [](const StageExplanation &stage) { return stage.forwardUs + stage.backwardUs; };
+  const StageExplanation &slow =
+      *std::max_element(result.stages.begin(), result.stages.end(),
+                        [&](const StageExplanation &a, const StageExplanation &b) { return stageUs(a) < stageUs(b); });
+  const uint32_t slowest = uint32_t(&slow - result.stages.data());
   std::map<std::pair<uint32_t, std::vector<int32_t>>, size_t> known;         // kind and choices -> block
   std::map<std::pair<std::string, bool>, std::pair<double, uint32_t>> items; // op, is it communication -> us, count
   for (size_t s = 0; s + 1 < bounds.size(); ++s) {
@@ -176,9 +191,10 @@ Explanation explain(const Model &model, const CostModel &costs, const SearchedPl
                               key.second ? "a smaller tensor axis, or faster links inside a node"
                                          : "more devices, a larger tensor axis, or a lower precision"});
   if (how.pipe > 1)
-    result.largest.push_back({"waiting for other stages", prediction.bubble * prediction.stepUs,
+    result.largest.push_back({"waiting for other stages",
+                              std::max(0.0, plan.stages.stepUs - how.microbatches * stageUs(slow) - slow.syncUs),
                               "more micro-batches or fewer stages" + otherSchedules(model, how)});
-  result.largest.push_back({"gradients over the data axis and update", prediction.stages[slowest].syncUs,
+  result.largest.push_back({"gradients over the data axis and update", slow.syncUs,
                             "a larger batch, fewer data ranks, or sharded optimizer state (zero 1)"});
   std::sort(result.largest.begin(), result.largest.end(), [](const CostItem &a, const CostItem &b) {
     return std::make_pair(-a.stepUs, a.what) < std::make_pair(-b.stepUs, b.what);

@@ -3,7 +3,7 @@
 // where the time of the step goes.
 #pragma once
 
-#include "partitioner/predict/Prediction.h"
+#include "partitioner/search/PlanSearch.h"
 
 #include <string>
 #include <vector>
@@ -33,13 +33,23 @@ struct CostItem {
   std::string advice;
 };
 
+/// A stage by the closed forms of the search.
+struct StageExplanation {
+  uint32_t firstOp = 0, lastOp = 0;
+  double forwardUs = 0, backwardUs = 0; ///< of one micro-batch, collectives and recomputation included
+  double syncUs = 0;
+  double peakBytes = 0; ///< an upper bound
+  bool isRecomputed = false;
+};
+
 struct Explanation {
+  std::vector<StageExplanation> stages;
   std::vector<BlockExplanation> blocks;
   std::vector<CostItem> largest; ///< five, largest first
   std::string binding;           ///< what keeps the plan from being faster: "memory", "nothing: …"
 };
 
-Explanation explain(const Model &model, const CostModel &costs, const SearchedPlan &plan, const Prediction &prediction);
+Explanation explain(const Model &model, const CostModel &costs, const SearchedPlan &plan);
 
 /// In words: which dimension of which operand or result is cut over the tensor axis.
 std::string describeChoice(const ModelOp &op, int32_t choice, uint32_t tensor);

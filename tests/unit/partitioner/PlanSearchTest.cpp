@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves the search against exhaustive enumeration: shardings are the exact minimum, plans equal the optimum of all
 // meshes, micro-batches, cuts, recomputations and shardings, and the bound is never above it.
-#include "partitioner/predict/Prediction.h"
+#include "tests/unit/partitioner/Prediction.h"
 #include "tests/unit/partitioner/RandomModel.h"
 #include "tests/unit/partitioner/TimeLimit.h"
 

@@ -3,10 +3,10 @@
 // closed forms are those of the order, search and compilation refuse the same numbers, and its plans verify. A new
 // schedule is tested by being in the table.
 #include "partitioner/memory/PlanMemory.h"
-#include "partitioner/predict/Prediction.h"
 #include "partitioner/schedule/PlanSchedule.h"
 #include "partitioner/search/Configurations.h"
 #include "tests/unit/partitioner/PlanSketch.h"
+#include "tests/unit/partitioner/Prediction.h"
 
 #include <gtest/gtest.h>
 

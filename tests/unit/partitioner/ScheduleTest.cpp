@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that every schedule is complete, keeps as many micro-batches as it says, cannot deadlock, and has the bubble
 // that its paper gives.
-#include "partitioner/predict/Prediction.h"
 #include "partitioner/predict/StepModel.h"
 #include "partitioner/schedule/ScheduleDescriptor.h"
+#include "tests/unit/partitioner/Prediction.h"
 
 #include <gtest/gtest.h>
 

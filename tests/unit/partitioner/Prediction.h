@@ -3,6 +3,7 @@
 // times, and the flops, bytes and memory that go with it.
 #pragma once
 
+#include "partitioner/predict/Traffic.h"
 #include "partitioner/schedule/Schedule.h"
 #include "partitioner/search/PlanSearch.h"
 
@@ -16,11 +17,6 @@ struct StagePrediction {
   double syncUs = 0;
   double peakBytes = 0; ///< an upper bound
   bool isRecomputed = false;
-};
-
-/// Bytes that one device sends in a step, by mesh axis; of the device that sends most.
-struct Traffic {
-  double tensorBytes = 0, dataBytes = 0, pipeBytes = 0;
 };
 
 struct Prediction {

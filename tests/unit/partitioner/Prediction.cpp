@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partitioner/predict/Prediction.h"
+#include "tests/unit/partitioner/Prediction.h"
 
 #include <algorithm>
 #include <limits>
