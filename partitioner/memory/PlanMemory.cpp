@@ -52,7 +52,8 @@ uint64_t packProgram(plan::Plan &plan, uint32_t programIndex, uint32_t stage, ui
       for (plan::ValueId id : port.values)
         if (plan.values[id].stage == stage && !isPersistent(plan.values[id].kind)) {
           Lifetime &lifetime = lifetimes[id];
-          lifetime.first = fromStart ? 0 : std::min(lifetime.first, end);
+          // With several micro-batches what outlives its chunk has its place alone.
+          lifetime.first = fromStart || program.microbatches > 1 ? 0 : std::min(lifetime.first, end);
           lifetime.last = fromStart ? lifetime.last : end;
         }
   };

@@ -174,7 +174,7 @@ def index_rows(folder):
                     ["label.idx", "sample 30", "holds 255 ", "0 to 9"]))
     write(folder, "wide.npy", npy("<i8", (SAMPLES,), bytes(8 * SAMPLES - 8) + (1 << 40).to_bytes(8, "little")))
     rows.append(Row("label of 41 bits", ["dgrun", "classes.dgx", "--data", "x=images.npy", "--data", "y=wide.npy"], BAD_FILE,
-                    ["wide.npy", "sample 31", "does not fit i32"]))
+                    ["wide.npy", "sample 31", "does not fit argument 'y' (i32)"]))
     rows.append(Row("label in the second shard", ["dgrun", "classes.dgx", "--data", "x=images.npy,images.npy", "--data", "y=labels.npy,label 10.npy"],
                     BAD_FILE, ["label 10.npy: sample 31", "holds 10 "]))
     for value in [50, -1]:
@@ -249,7 +249,7 @@ def flag_rows():
     for name, arguments, says in [("events and results on stdout", ["--output", "rows=-", "--json"], "--json"),
                                   ("results to stdout for two ranks that were not started together", ["--output", "rows=-", "-n", "1", "--nnodes", "2", "--node-rank", "0"],
                                    "one dgrun")]:
-        add(name, ["--input", "places=@place 5.npy", *arguments], USAGE, [says, "rows=@FILE.npy"], job="places.dgx", data=[])
+        add(name, ["--input", "places=@place 5.npy", *arguments], USAGE, ["rows=-", says, "NAME=@FILE.npy"], job="places.dgx", data=[])
     add("inference by a training job", ["--input", "x=@x.npy", "--output", "y=@out.npy"], USAGE, ["--infer"], data=[])
     return rows
 
