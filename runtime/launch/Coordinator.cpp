@@ -226,14 +226,22 @@ void Coordinator::findDeserter() {
 
 void Coordinator::lose(size_t index, const std::string &how) {
   Member &member = members[index];
-  member.link.reset();
+  const std::string why = fmt::format("{} {}", nameOf(member), how);
+  if (auto link = std::move(member.link); link && !member.isGone && mode != Mode::stopping) {
+    // It may hear us though we do not understand it.
+    link->queue({.kind = Kind::end,
+                 .rank = member.firstRank,
+                 .number = exitCodeOf(ErrorKind::lost),
+                 .text = packEnd(why, ranks[size_t(member.firstRank)].progress.step)});
+    link->flush();
+  }
   if (member.isGone)
     return;
   member.isGone = true;
   for (int64_t rank = member.firstRank; rank < member.firstRank + member.numRanks; ++rank)
     ranks[size_t(rank)].isAlive = false, ranks[size_t(rank)].isLost = true;
   if (mode != Mode::stopping)
-    failure.add({FailureEvent::Kind::lost, member.firstRank, 0, fmt::format("{} {}", nameOf(member), how)});
+    failure.add({FailureEvent::Kind::lost, member.firstRank, 0, why});
 }
 
 void Coordinator::handleFromLink(size_t index) {

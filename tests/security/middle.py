@@ -2,7 +2,7 @@
 """A man in the middle for hosts_test.py: takes connections that the kernel redirects to it, and does to one record what it is told.
 
 usage: middle.py flip|truncate|drop|repeat|exchange|delay|none|line
-line: a bit is changed in what comes, which is no TLS but the messages of launchers.
+line: a bit is changed in what comes, which is no TLS but the messages of launchers, once a line came on stdin.
 Prints its port, and a line when it has acted. Ends when its stdin does.
 """
 import os
@@ -15,7 +15,6 @@ import time
 
 ORIGINAL_DESTINATION, MARK = 80, 7
 QUIET_RECORDS = 50  # of a connection, before it acts: the handshake and some steps
-QUIET_CHUNKS = 16  # the same of launchers, who give a sign of life a second
 
 
 def records(connection):
@@ -39,7 +38,12 @@ def chunks(connection):
 
 class Middle:
     def __init__(self, attack):
-        self.attack, self.lock, self.has_acted = attack, threading.Lock(), False
+        self.attack, self.lock, self.has_acted, self.is_told = attack, threading.Lock(), False, False
+
+    def listen(self):
+        for _ in sys.stdin:
+            self.is_told = True
+        os._exit(0)
 
     def act(self, record, waiting):
         """What goes on instead of a record; `waiting` is one that was held back."""
@@ -65,13 +69,12 @@ class Middle:
 
     def relay(self, source, target, is_attacked):
         waiting, is_line = [], self.attack == "line"
-        quiet = QUIET_CHUNKS if is_line else QUIET_RECORDS
         try:
             for number, record in enumerate(chunks(source) if is_line else records(source)):
                 parts = [record]
                 if self.attack == "delay":
                     time.sleep(random.random() * 0.01)
-                elif is_attacked and self.attack != "none" and number >= quiet:
+                elif is_attacked and self.attack != "none" and (self.is_told if is_line else number >= QUIET_RECORDS):
                     parts = self.act(record, waiting)
                 for part in parts:
                     if part is None:
@@ -102,7 +105,7 @@ def main():
     middle = Middle(sys.argv[1])
     listener = socket.create_server(("", 0))
     print(listener.getsockname()[1], flush=True)
-    threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+    threading.Thread(target=middle.listen, daemon=True).start()
     while True:
         middle.serve(listener.accept()[0])
 

@@ -37,5 +37,20 @@ if(DG_SANITIZE)
   add_compile_options(-fsanitize=${DG_SANITIZE} ${no_vptr} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${DG_SANITIZE})
 endif()
+# Hardened; sanitizers bring checks of their own. Kernels that dgc generates are made without these flags. The C runtime of
+# Debian 12 is not marked for CET, so that the linker has to be told.
+set(DG_PLAIN_CODE -fno-stack-protector -U_FORTIFY_SOURCE) # for what must need no library, as those kernels
+if(NOT DG_SANITIZE)
+  add_compile_options(-fstack-protector-strong -fstack-clash-protection)
+  if(CMAKE_BUILD_TYPE MATCHES "^Rel")
+    add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) # needs an optimised build
+  endif()
+  add_link_options(-Wl,-z,relro,-z,now)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    add_compile_options(-fcf-protection=full)
+    list(APPEND DG_PLAIN_CODE -fcf-protection=none)
+    add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-Wl,-z,shstk>)
+  endif()
+endif()
 # The build id is by what dgc knows code in its cache that this very compiler made.
 add_link_options(-fuse-ld=lld-19 -Wl,--build-id)
