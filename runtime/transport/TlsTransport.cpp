@@ -630,6 +630,7 @@ Status TlsTransport::connect(const AddressExchange &exchange, TlsOptions options
       return Status::error(ErrorKind::runFailed, "rank {}: the address of rank {} has {} bytes, expected {}", rank(),
                            peer, (*said)[peer].size(), sizeof(TlsAddress));
     std::memcpy(&all[peer], (*said)[peer].data(), sizeof(TlsAddress));
+    all[peer].host[sizeof mine.host - 1] = 0; // whatever the peer says, it is text that ends
     if (int64_t(peer) != rank() && std::strncmp(all[peer].hostId, mine.hostId, sizeof mine.hostId) != 0)
       places[peer] = addressFrom(all[peer].host, uint16_t(all[peer].port));
   }
