@@ -173,6 +173,13 @@ def plan_seeds(bin_folder):
         yield f"plan{number}-{model}", smaller(plan)
 
 
+def http_seeds():
+    path = "/0123456789abcdef/"
+    for number, head in enumerate((f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:8080", f"GET {path} HTTP/1.0\r\nhOST:localhost:8080",
+                                   "GET / HTTP/1.1\r\nAccept: */*\r\nHost: 127.0.0.1:8080", f"POST {path} HTTP/1.1\r\nHost: evil.example")):
+        yield f"request{number}", (head + "\r\n\r\nbody").encode()
+
+
 def link_seeds():
     def parts(*texts):
         return b"".join(struct.pack("<Q", len(text)) + text for text in texts)
@@ -212,6 +219,7 @@ def onnx_seeds(_most=700):
 def main():
     bin_folder, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     makers = {"safetensors": safetensors_seeds, "npy": npy_seeds, "idx": idx_seeds, "package": package_seeds,
+              "http": http_seeds,
               "link": link_seeds,
               "plan": lambda: plan_seeds(bin_folder), "text": text_seeds, "onnx": onnx_seeds}
     for target in sys.argv[3:] or makers:
