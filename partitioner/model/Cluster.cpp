@@ -6,7 +6,6 @@
 #include "runtime/support/Json.h"
 
 #include <charconv>
-#include <cmath>
 #include <set>
 #include <vector>
 
@@ -21,6 +20,13 @@ constexpr int64_t clusterVersion = 1;
 
 /// As many as --mesh takes ranks.
 constexpr uint64_t maxDevices = 1 << 20;
+
+/// Speeds and times beyond these are of no machine, and what follows from them is no number any more.
+constexpr double leastNumber = 1e-9, mostNumber = 1e24;
+bool isNumber(const nlohmann::json &value, double least = leastNumber) {
+  return value.is_number() && value.get<double>() >= least && value.get<double>() <= mostNumber;
+}
+std::string rangeFrom(double least) { return fmt::format("from {} to {}", least, mostNumber); }
 
 /// One core of a Zen 3 host as measured: OpenBLAS f32, memcpy, UCX by shared memory and by TCP.
 Cluster cpuPreset() {
@@ -94,18 +100,15 @@ public:
       fail(this->path.empty() ? "the document" : this->path, object, "an object");
   }
 
-  /// A finite number >= `least` (or > 0 if `least` is 0 and `isPositive`).
-  double getNumber(const char *key, double least, bool isPositive) {
+  double getNumber(const char *key, double least = leastNumber) {
     const json *value = find(key);
     if (!value)
       return 1;
-    double number = value->is_number() ? value->get<double>() : NAN;
-    if (!std::isfinite(number) || number < least || (isPositive && number <= 0))
-      fail(keyPath(key), *value,
-           least > 0    ? fmt::format("a number of at least {}", least)
-           : isPositive ? "a positive number"
-                        : "a number that is not negative");
-    return number;
+    if (!isNumber(*value, least)) {
+      fail(keyPath(key), *value, "a number " + rangeFrom(least));
+      return 1;
+    }
+    return value->get<double>();
   }
   uint64_t getCount(const char *key, uint64_t most) {
     const json *value = find(key);
@@ -138,7 +141,7 @@ public:
     if (Status inner = reader.finish(); status.isOk())
       status = inner;
   }
-  /// A list of positive numbers; empty where the key is not there.
+  /// Empty where the key is not there.
   std::vector<double> getOptionalNumbers(const char *key) {
     taken.insert(key);
     auto found = object.find(key);
@@ -146,26 +149,27 @@ public:
     if (!status.isOk() || found == object.end())
       return numbers;
     for (const json &value : found->is_array() ? *found : json::array({*found})) {
-      numbers.push_back(value.is_number() ? value.get<double>() : NAN);
-      if (!std::isfinite(numbers.back()) || numbers.back() <= 0)
-        fail(keyPath(key), *found, "a list of positive numbers");
+      if (!isNumber(value))
+        fail(keyPath(key), *found, "a list of numbers " + rangeFrom(leastNumber));
+      else
+        numbers.push_back(value.get<double>());
     }
     return numbers;
   }
-  /// [[x, y], …] with rising positive x and positive y.
+  /// [[x, y], …] with rising x.
   KernelCurve getCurve(const char *key) {
     const json *value = find(key);
     KernelCurve curve;
     for (const json &point : value && value->is_array() ? *value : json::array()) {
-      bool isPoint = point.is_array() && point.size() == 2 && point[0].is_number() && point[1].is_number();
-      if (isPoint)
-        curve.push_back({point[0].get<double>(), point[1].get<double>()});
-      isPoint = isPoint && curve.back().first > (curve.size() > 1 ? curve[curve.size() - 2].first : 0) &&
-                curve.back().second > 0;
+      const bool isPoint = point.is_array() && point.size() == 2 && isNumber(point[0]) && isNumber(point[1]) &&
+                           (curve.empty() || point[0].get<double>() > curve.back().first);
       if (!isPoint) {
-        fail(keyPath(key), point, "a pair of positive numbers, the first larger than that of the pair before");
+        fail(
+            keyPath(key), point,
+            fmt::format("a pair of numbers {}, the first larger than that of the pair before", rangeFrom(leastNumber)));
         return {};
       }
+      curve.push_back({point[0].get<double>(), point[1].get<double>()});
     }
     if (value && curve.empty())
       fail(keyPath(key), *value, "a list of pairs [roofline us, measured us]");
@@ -216,21 +220,21 @@ private:
 void readRates(ObjectReader &reader, std::map<DType, double> &rates) {
   for (const std::string &key : reader.keys()) {
     if (std::optional<DType> type = enumNamed<DType>(key)) // finish() names any other
-      rates[*type] = reader.getNumber(key.c_str(), 0, true);
+      rates[*type] = reader.getNumber(key.c_str());
   }
   if (!rates.count(DType::f32))
-    reader.getNumber("f32", 0, true); // other types fall back to it, so it must be there
+    reader.getNumber("f32"); // other types fall back to it, so it must be there
 }
 
 void readDevice(ObjectReader &reader, Device &device) {
   device.name = reader.getString("name");
   reader.getObject("flops_per_second", [&](ObjectReader &rates) { readRates(rates, device.flopsPerSecond); });
   device.memoryBytes = reader.getCount("memory_bytes", uint64_t(1) << 50);
-  device.memoryBytesPerSecond = reader.getNumber("memory_bytes_per_second", 0, true);
-  device.efficiency = reader.getNumber("efficiency", 0, true);
+  device.memoryBytesPerSecond = reader.getNumber("memory_bytes_per_second");
+  device.efficiency = reader.getNumber("efficiency");
   if (device.efficiency > 1)
     reader.fail(reader.keyPath("efficiency"), device.efficiency, "a share of the peak, at most 1");
-  device.launchUs = reader.getNumber("launch_us", 0, false);
+  device.launchUs = reader.getNumber("launch_us", 0);
   if (reader.has("stores_scores"))
     device.storesScores = reader.getCount("stores_scores", 1) == 1;
   for (auto [key, curves] : {std::pair{"kernels", &device.kernels}, {"busy_kernels", &device.busyKernels}})
@@ -242,8 +246,8 @@ void readDevice(ObjectReader &reader, Device &device) {
 }
 
 void readLink(ObjectReader &reader, Link &link) {
-  link.bytesPerSecond = reader.getNumber("bytes_per_second", 0, true);
-  link.latencyUs = reader.getNumber("latency_us", 0, false);
+  link.bytesPerSecond = reader.getNumber("bytes_per_second");
+  link.latencyUs = reader.getNumber("latency_us", 0);
 }
 
 json linkToJson(const Link &link) {
@@ -313,9 +317,9 @@ Result<Cluster> parseCluster(const std::string &text, const std::string &where) 
   if (reader.has("cores_per_node"))
     cluster.coresPerNode = uint32_t(reader.getCount("cores_per_node", 1 << 16));
   if (reader.has("turn_us"))
-    cluster.turnUs = reader.getNumber("turn_us", 0, false);
+    cluster.turnUs = reader.getNumber("turn_us", 0);
   if (reader.has("slice_us"))
-    cluster.sliceUs = reader.getNumber("slice_us", 0, false);
+    cluster.sliceUs = reader.getNumber("slice_us", 0);
   DG_RETURN_IF_ERROR(reader.finish());
   return cluster;
 }

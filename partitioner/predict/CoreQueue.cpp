@@ -49,8 +49,9 @@ double CoreQueue::endOfSliceUs(uint32_t stage, double nowUs) const {
       std::any_of(waiting.begin(), waiting.end(), [&](uint32_t other) { return overlap(stage, other); });
   if (sliceUs <= 0 || !isWanted)
     return std::numeric_limits<double>::infinity();
-  const double since = stages[stage].sinceUs;
-  return since + sliceUs * (std::floor((nowUs - since) / sliceUs) + 1);
+  // A thousand slices tell as much as a million, and a slice too short to be added to the time would never end.
+  const double since = stages[stage].sinceUs, slice = std::max(sliceUs, nowUs / 1024);
+  return since + slice * (std::floor((nowUs - since) / slice) + 1);
 }
 
 } // namespace dg::partitioner

@@ -33,6 +33,21 @@ static double toDouble(const nlohmann::json &json) {
   return json.get<double>();
 }
 
+/// A run counts on from what its checkpoint says, without an overflow.
+static constexpr int64_t mostCount = int64_t(1) << 53;
+
+/// A whole number from `least` to mostCount; of another, `fault` says so.
+static int64_t countIn(const nlohmann::json &json, const char *key, std::string &fault, int64_t least = 0) {
+  const nlohmann::json &value = json.at(key);
+  const bool isWhole = value.is_number_unsigned() ? value.get<uint64_t>() <= uint64_t(mostCount)
+                                                  : value.is_number_integer() && value.get<int64_t>() >= least;
+  if (isWhole)
+    return value.get<int64_t>();
+  fault =
+      fmt::format("has {} under \"{}\", expected a whole number from {} to {}", value.dump(), key, least, mostCount);
+  return 0;
+}
+
 static nlohmann::json toJson(const Plateau &plateau) {
   nlohmann::json json = {{"factor", fromDouble(plateau.factor)}, {"bad", plateau.bad}, {"cooldown", plateau.cooldown}};
   if (plateau.best)
@@ -44,16 +59,16 @@ static nlohmann::json toJson(const Best &best) {
   return {{"metric", best.metric}, {"value", fromDouble(best.value)}, {"step", best.step}, {"since", best.since}};
 }
 
-static Best toBest(const nlohmann::json &json) {
-  return {json.at("metric").get<std::string>(), toDouble(json.at("value")), json.at("step").get<int64_t>(),
-          json.at("since").get<int64_t>()};
+static Best toBest(const nlohmann::json &json, std::string &fault) {
+  return {json.at("metric").get<std::string>(), toDouble(json.at("value")), countIn(json, "step", fault),
+          countIn(json, "since", fault)};
 }
 
-static Plateau toPlateau(const nlohmann::json &json) {
+static Plateau toPlateau(const nlohmann::json &json, std::string &fault) {
   Plateau plateau;
   plateau.factor = toDouble(json.at("factor"));
-  json.at("bad").get_to(plateau.bad);
-  json.at("cooldown").get_to(plateau.cooldown);
+  plateau.bad = countIn(json, "bad", fault);
+  plateau.cooldown = countIn(json, "cooldown", fault);
   if (json.contains("best"))
     plateau.best = toDouble(json.at("best"));
   return plateau;
@@ -120,30 +135,37 @@ Result<Manifest> manifestFromJson(const std::string &text, const std::string &pa
     Manifest manifest;
     TrainingState &state = manifest.state;
     json.at("model").get_to(state.model);
-    json.at("step").get_to(state.step);
-    json.at("epoch").get_to(state.epoch);
-    json.at("position").get_to(state.position);
+    std::string fault;
+    state.step = countIn(json, "step", fault);
+    state.epoch = countIn(json, "epoch", fault);
+    state.position = countIn(json, "position", fault);
     json.at("seed").get_to(state.seed);
-    json.at("samples").get_to(state.numSamples);
+    state.numSamples = countIn(json, "samples", fault);
     json.at("shuffle").get_to(state.shuffle);
     state.lossSum = toDouble(json.at("loss_sum"));
     state.learningRate = toDouble(json.at("learning_rate"));
     json.at("lr_schedule").get_to(state.schedule);
     // Before 2026-11-18 an epoch that was closed had been evaluated, and nothing else was known.
-    state.evaluatedStep = json.value("evaluated_step", state.position == 0 ? state.step : -1);
+    state.evaluatedStep = json.contains("evaluated_step") ? countIn(json, "evaluated_step", fault, -1)
+                          : state.position == 0           ? state.step
+                                                          : -1;
     if (json.contains("best"))
-      state.kept = toBest(json.at("best"));
+      state.kept = toBest(json.at("best"), fault);
     if (json.contains("stopping"))
-      state.stopping = toBest(json.at("stopping"));
+      state.stopping = toBest(json.at("stopping"), fault);
     state.validation = json.value("validation", 0.0);
     if (json.contains("plateau"))
-      state.plateau = toPlateau(json.at("plateau"));
+      state.plateau = toPlateau(json.at("plateau"), fault);
     if (json.contains("origin_xxh3"))
       json.at("origin_xxh3").get_to(state.origin);
     json.at("file_bytes").get_to(manifest.fileBytes);
     json.at("file_xxh3").get_to(manifest.fileHash);
-    if (state.step < 0 || state.epoch < 0 || state.position < 0)
-      return damaged("has a negative step, epoch or position");
+    if (!fault.empty())
+      return damaged(fault);
+    if (state.position > state.numSamples)
+      return damaged(fmt::format("is at sample {} of an epoch of {}", state.position, state.numSamples));
+    if (!(state.validation >= 0 && state.validation < 1))
+      return damaged(fmt::format("held out {} of the data, expected a part from 0 to below 1", state.validation));
     return manifest;
   } catch (const nlohmann::json::exception &error) {
     return damaged(fmt::format("lacks something: {}", error.what()));

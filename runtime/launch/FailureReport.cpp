@@ -96,7 +96,7 @@ std::string describeProgress(const RankState &rank, const LaunchOptions &options
     text += fmt::format(", in task {}",
                         options.describeTask ? options.describeTask(line.task - 1) : std::to_string(line.task - 1));
   if (line.waitingFor)
-    text += fmt::format(", waiting for rank {}", line.waitingFor - 1);
+    text += fmt::format(", waiting for rank {}", int64_t(line.waitingFor) - 1);
   else if (!rank.parts.empty())
     text += ", waiting to meet the others";
   return text;

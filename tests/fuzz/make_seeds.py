@@ -173,6 +173,28 @@ def plan_seeds(bin_folder):
         yield f"plan{number}-{model}", smaller(plan)
 
 
+def http_seeds():
+    path = "/0123456789abcdef/"
+    for number, head in enumerate((f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:8080", f"GET {path} HTTP/1.0\r\nhOST:localhost:8080",
+                                   "GET / HTTP/1.1\r\nAccept: */*\r\nHost: 127.0.0.1:8080", f"POST {path} HTTP/1.1\r\nHost: evil.example")):
+        yield f"request{number}", (head + "\r\n\r\nbody").encode()
+
+
+def link_seeds():
+    def parts(*texts):
+        return b"".join(struct.pack("<Q", len(text)) + text for text in texts)
+    def message(kind, text, rank=0, number=0):
+        return struct.pack("<BqqH", kind, rank, number, len(text)) + text
+    progress = struct.pack("<qqQQIIIiI4x", 1, 1234, 7, 9, 3, 1, 3, 2, 0)
+    yield "join", b"\0" + b"\0\0\0" + message(0, parts(b"2", b"host", b"id", b"print")) + message(6, progress * 2)
+    yield "assign", b"\0" + b"\7\0\1" + message(8, parts(b"2", b"2", b"4", b"0", b"1", b"run"))
+    yield "gathered", b"\0" + b"\0\0\0" + message(10, parts(b"", b"address")) + message(15, b"why", number=65)
+    yield "stranger", b"\1" + struct.pack("<QQqq", 24, 8, 0, 0) + bytes(32)
+    yield "server", b"\2" + bytes(72)
+    yield "client", b"\3DGRDZV2\n" + bytes(64)
+    yield "rank", b"\4" + struct.pack("<IIQQ", 0, 0, 1, 12) + parts(b"part") + struct.pack("<IIQQ", 1, 1, 65, 4) + b"died"
+
+
 def text_seeds(_most=2500):
     for path in sorted((ROOT / "tests/lit/ir").glob("*.mlir")) + sorted((ROOT / "examples").glob("*.mlir")):
         parts = re.split(r"^// -----.*$", path.read_text(), flags=re.MULTILINE)
@@ -197,6 +219,8 @@ def onnx_seeds(_most=700):
 def main():
     bin_folder, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     makers = {"safetensors": safetensors_seeds, "npy": npy_seeds, "idx": idx_seeds, "package": package_seeds,
+              "http": http_seeds,
+              "link": link_seeds,
               "plan": lambda: plan_seeds(bin_folder), "text": text_seeds, "onnx": onnx_seeds}
     for target in sys.argv[3:] or makers:
         folder = out / target

@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 namespace dg {
@@ -16,16 +17,17 @@ std::string packProgress(const std::vector<RankProgress> &ranks) {
 }
 
 std::vector<RankProgress> unpackProgress(const std::string &text) {
-  if (text.size() % sizeof(RankProgress) != 0)
+  if (text.empty() || text.size() % sizeof(RankProgress) != 0)
     return {};
   std::vector<RankProgress> ranks(text.size() / sizeof(RankProgress));
   std::memcpy(ranks.data(), text.data(), text.size());
   return ranks;
 }
 
-static bool readNumber(const std::string &text, int64_t &number) {
+/// A number from `least` to `most`.
+static bool readNumber(const std::string &text, int64_t &number, int64_t least, int64_t most = mostRanks) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
+  return error == std::errc() && end == text.data() + text.size() && number >= least && number <= most;
 }
 
 std::string packEnd(const std::string &why, uint64_t step) { return packParts({why, std::to_string(step)}); }
@@ -33,7 +35,7 @@ std::string packEnd(const std::string &why, uint64_t step) { return packParts({w
 bool unpackEnd(const std::string &text, std::string &why, uint64_t &step) {
   auto parts = unpackParts(text);
   int64_t number = 0;
-  if (!parts || parts->size() != 2 || !readNumber((*parts)[1], number))
+  if (!parts || parts->size() != 2 || !readNumber((*parts)[1], number, 0, std::numeric_limits<int64_t>::max()))
     return false;
   why = (*parts)[0], step = uint64_t(number);
   return true;
@@ -45,7 +47,7 @@ std::string packJoin(const JoinRequest &request) {
 
 bool unpackJoin(const std::string &text, JoinRequest &request) {
   auto parts = unpackParts(text);
-  if (!parts || parts->size() != 4 || !readNumber((*parts)[0], request.numLocal) || request.numLocal < 1)
+  if (!parts || parts->size() != 4 || !readNumber((*parts)[0], request.numLocal, 1))
     return false;
   request.hostName = (*parts)[1], request.hostId = (*parts)[2], request.fingerprint = (*parts)[3];
   return true;
@@ -63,8 +65,9 @@ bool unpackPlacement(const std::string &text, RankPlacement &placement) {
     return false;
   placement.spansHosts = (*parts)[4] == "1";
   placement.runId = (*parts)[5], placement.jobId = (*parts)[6];
-  return readNumber((*parts)[0], placement.firstRank) && readNumber((*parts)[1], placement.numLocal) &&
-         readNumber((*parts)[2], placement.numRanks) && readNumber((*parts)[3], placement.firstLocalRank);
+  return readNumber((*parts)[0], placement.firstRank, 0) && readNumber((*parts)[1], placement.numLocal, 1) &&
+         readNumber((*parts)[2], placement.numRanks, 1) && readNumber((*parts)[3], placement.firstLocalRank, 0) &&
+         placement.firstRank + placement.numLocal <= placement.numRanks;
 }
 
 } // namespace dg

@@ -71,6 +71,9 @@ struct RankProgress {
 std::string packEnd(const std::string &why, uint64_t step);
 bool unpackEnd(const std::string &text, std::string &why, uint64_t &step);
 
+/// Of a job; transports take fewer.
+inline constexpr int64_t mostRanks = 1 << 20;
+
 std::string packProgress(const std::vector<RankProgress> &ranks);
 /// Nothing if the text is not what packProgress made.
 std::vector<RankProgress> unpackProgress(const std::string &text);
@@ -81,6 +84,7 @@ struct JoinRequest {
   std::string hostName, hostId, fingerprint;
 };
 std::string packJoin(const JoinRequest &request);
+/// False if the text is not what packJoin made, or speaks of a number of ranks that no job has.
 bool unpackJoin(const std::string &text, JoinRequest &request);
 
 /// Which ranks a launcher starts.
@@ -97,6 +101,7 @@ struct RankPlacement {
   std::string linkReason;       ///< why messages between hosts are protected, or not; not sent
 };
 std::string packPlacement(const RankPlacement &placement);
+/// False if the text is not what packPlacement made, or of ranks that are none of the job.
 bool unpackPlacement(const std::string &text, RankPlacement &placement);
 
 } // namespace dg

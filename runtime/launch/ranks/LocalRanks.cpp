@@ -248,7 +248,7 @@ void LocalRanks::onSocket(Child &child) {
     else
       told.push_back({.kind = Kind::report,
                       .rank = rankOf(child),
-                      .number = int64_t(frame->number) + (frame->origin == FailureOrigin::own ? 0 : 256),
+                      .number = int64_t(frame->number % 256) + (frame->origin == FailureOrigin::own ? 0 : 256),
                       .text = std::move(frame->payload)});
   }
   if (!isConnected)

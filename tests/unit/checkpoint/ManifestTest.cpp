@@ -77,6 +77,24 @@ TEST(Manifest, everyAlteredDigitIsRefused) {
   }
 }
 
+// A run counts on from these numbers: one that overflows, or a place behind the data, would end it.
+TEST(Manifest, whatNoRunCountsOnFromIsRefused) {
+  auto expectRefused = [](auto change, const std::string &what) {
+    Manifest manifest = example;
+    change(manifest.state);
+    auto read = manifestFromJson(toJson(manifest), "manifest.json");
+    ASSERT_FALSE(read) << what;
+    EXPECT_EQ(read.status().kind(), ErrorKind::badInput);
+    EXPECT_NE(read.status().message().find(what), std::string::npos) << read.status().message();
+  };
+  expectRefused([](TrainingState &state) { state.step = INT64_MAX; }, "\"step\", expected");
+  expectRefused([](TrainingState &state) { state.epoch = -1; }, "-1 under \"epoch\"");
+  expectRefused([](TrainingState &state) { state.position = state.numSamples + 1; },
+                "sample 60001 of an epoch of 60000");
+  expectRefused([](TrainingState &state) { state.stopping = Best{"loss", 1, 3, INT64_MAX}; }, "\"since\"");
+  expectRefused([](TrainingState &state) { state.validation = 1.5; }, "1.5 of the data");
+}
+
 TEST(Manifest, foreignJsonIsRefused) {
   for (const char *text : {"[]", "{}", "null", "{\"format\": 3}", "{\"format\": \"dg-checkpoint\", \"version\": 99}"})
     EXPECT_FALSE(manifestFromJson(text, "manifest.json")) << text;

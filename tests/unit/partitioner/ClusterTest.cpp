@@ -82,25 +82,27 @@ TEST(ClusterTest, NamesBadValues) {
   EXPECT_EQ(messageAfter("\"nodes\": 1", "\"nodes\": -1"),
             "cluster.json: nodes is -1; expected a whole number from 1 to 1048576");
   EXPECT_EQ(messageAfter("\"nodes\": 1", "\"device_speeds\": [-3], \"nodes\": 1"),
-            "cluster.json: device_speeds is [-3]; expected a list of positive numbers");
+            "cluster.json: device_speeds is [-3]; expected a list of numbers from 1e-09 to 1e+24");
   EXPECT_EQ(messageAfter("\"nodes\": 1", "\"device_speeds\": [1, 2, 3, 4, 5], \"nodes\": 1"),
             "cluster.json: device_speeds is [1,2,3,4,5]; expected one number for each of the 2 devices");
   EXPECT_EQ(messageAfter("\"efficiency\": 0.9", "\"efficiency\": 1.5"),
             "cluster.json: device.efficiency is 1.5; expected a share of the peak, at most 1");
+  EXPECT_EQ(messageAfter("\"efficiency\": 0.9", "\"efficiency\": 1e-300"),
+            "cluster.json: device.efficiency is 1e-300; expected a number from 1e-09 to 1e+24");
   EXPECT_EQ(messageAfter("\"latency_us\": 0.16", "\"latency_us\": \"fast\""),
-            "cluster.json: links.intra_node.latency_us is \"fast\"; expected a number that is not negative");
+            "cluster.json: links.intra_node.latency_us is \"fast\"; expected a number from 0 to 1e+24");
   EXPECT_EQ(messageAfter("\"f64\"", "\"f65\""),
             "cluster.json: device.flops_per_second.f65 is 48000000000.0; expected no such key here; "
             "docs/reference/cluster.md lists the keys");
   EXPECT_EQ(messageAfter("\"nodes\": 1", "\"turn_us\": -0.5, \"nodes\": 1"),
-            "cluster.json: turn_us is -0.5; expected a number that is not negative");
+            "cluster.json: turn_us is -0.5; expected a number from 0 to 1e+24");
   EXPECT_EQ(messageAfter("\"nodes\": 1", "\"slice_us\": -4, \"nodes\": 1"),
-            "cluster.json: slice_us is -4; expected a number that is not negative");
+            "cluster.json: slice_us is -4; expected a number from 0 to 1e+24");
   EXPECT_EQ(messageAfter("\"nodes\": 1", "\"cores_per_node\": 0, \"nodes\": 1"),
             "cluster.json: cores_per_node is 0; expected a whole number from 1 to 65536");
   EXPECT_EQ(messageAfter("\"efficiency\": 0.9", "\"efficiency\": 0.9, \"kernels\": {\"dg.relu\": [[2, 3], [1, 4]]}"),
-            "cluster.json: device.kernels.dg.relu is [1,4]; expected a pair of positive numbers, the first larger than "
-            "that of the pair before");
+            "cluster.json: device.kernels.dg.relu is [1,4]; expected a pair of numbers from 1e-09 to 1e+24, the first "
+            "larger than that of the pair before");
   EXPECT_EQ(messageAfter("\"efficiency\": 0.9", "\"efficiency\": 0.9, \"kernels\": {\"dg.relu\": []}"),
             "cluster.json: device.kernels.dg.relu is []; expected a list of pairs [roofline us, measured us]");
   EXPECT_EQ(messageAfter("\"efficiency\": 0.9", "\"efficiency\": 0.9, \"kernels\": 7"),

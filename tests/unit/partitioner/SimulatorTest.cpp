@@ -247,6 +247,7 @@ TEST(SimulatorTest, SharedCoresHaveSlices) {
   EXPECT_NEAR(endOfSecond(0), 14, 1e-9);
   EXPECT_NEAR(endOfSecond(3), 10, 1e-9); // 3 of the first, 3, 3 of the first, 1
   EXPECT_NEAR(endOfSecond(20), 14, 1e-9);
+  EXPECT_NEAR(endOfSecond(1e-12), 8, 0.05); // side by side, and predicted in less than a trillion slices
 }
 
 /// Replicas that reduce 40 bytes after 10 us, compute for 30 that need no sum, and for 5 that do.
