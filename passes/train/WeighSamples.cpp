@@ -43,6 +43,8 @@ private:
     OpBuilder builder(loss->getContext(), &parts);
     builder.setInsertionPoint(loss);
     SampleMeasure perSample = loss.buildPerSample(builder);
+    if (failed(checkRows(graph, loss, tensorOf(perSample.value).getDimSize(0))))
+      return failure();
     BlockArgument weights = graph.addInput(sampleWeightName, tensorOf(perSample.value));
     Value weighted = weighed(builder, loss->getLoc(), perSample, weights);
     setPlace(weighted.getDefiningOp(), withLabel(getPlace(weighted.getDefiningOp()), "loss"));
@@ -63,6 +65,18 @@ private:
     if (loss->use_empty())
       loss->erase();
     return success();
+  }
+
+  /// Weights are fed by sample: of a loss with other rows, as of flattened tokens, only some rows would count.
+  static LogicalResult checkRows(GraphOp graph, LossOp loss, int64_t rows) {
+    auto inputs = llvm::make_filter_range(graph.getBody().getArguments(),
+                                          [](Value input) { return tensorOf(input).getRank() > 0; });
+    if (inputs.empty() || llvm::any_of(inputs, [rows](Value input) { return tensorOf(input).getDimSize(0) == rows; }))
+      return success();
+    return loss->emitOpError("is a mean over ")
+           << rows
+           << " rows, where no input has so many samples; keep the samples in the first dimension, as logits of "
+           << "[samples, tokens, classes] with targets of [samples, tokens]";
   }
 
   /// What metrics need of each sample, as f32. Rows of padding are left out by who reads them.
