@@ -24,8 +24,8 @@ CLUSTER = '''{"version": 1, "name": "two", "nodes": 2, "devices_per_node": 1,
 # Name → content, what the message holds.
 CLUSTERS = {
     "not json": ("nodes: 2", ["not JSON"]),
-    "negative bandwidth": (CLUSTER.replace("7.5e9", "-7.5e9"), ["links.intra_node.bytes_per_second", "-7", "positive"]),
-    "zero bandwidth": (CLUSTER.replace("6e9", "0"), ["links.inter_node.bytes_per_second", "positive"]),
+    "negative bandwidth": (CLUSTER.replace("7.5e9", "-7.5e9"), ["links.intra_node.bytes_per_second", "-7", "expected a number from 1e-09"]),
+    "zero bandwidth": (CLUSTER.replace("6e9", "0"), ["links.inter_node.bytes_per_second", "expected a number from 1e-09"]),
     "half a device": (CLUSTER.replace('"devices_per_node": 1', '"devices_per_node": 0.5'), ["devices_per_node", "0.5", "whole number"]),
     "unknown key": (CLUSTER.replace('"nodes": 2', '"nodes": 2, "racks": 1'), ["racks", "no such key"]),
     "speeds that do not add up": (CLUSTER.replace('"nodes": 2', '"nodes": 2, "device_speeds": [1, 2, 3]'), ["device_speeds", "[1,2,3]", "each of the 2 devices"]),
