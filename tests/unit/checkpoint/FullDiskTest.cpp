@@ -32,7 +32,7 @@ static void expectNoRoom(const std::string &directory, const TrainingState &at) 
   SimulatedRanks ranks(plan);
   for (const auto &result : ranks.write(directory, at)) {
     ASSERT_FALSE(result);
-    EXPECT_EQ(result.status().kind(), ErrorKind::runFailed);
+    EXPECT_EQ(result.status().kind(), ErrorKind::unwritten);
     EXPECT_NE(result.status().message().find("model.safetensors"), std::string::npos) << result.status().message();
     EXPECT_NE(result.status().message().find("2000128 bytes"), std::string::npos) << result.status().message();
   }

@@ -260,7 +260,7 @@ TEST(Tool, ExitCodesAndFiles) {
   EXPECT_EQ(runTool(job + " " + job + " " + job, out), 2) << "three jobs";
   EXPECT_EQ(runTool(job + " --cluster cpu:nodes=1 --text", out), 2) << "one device for four ranks";
   EXPECT_EQ(runTool(job + " --cluster " + folder.path("none.json") + " --text", out), 65);
-  EXPECT_EQ(runTool(job + " -o " + (folder.path("none/plan.html")), out), 1);
+  EXPECT_EQ(runTool(job + " -o " + (folder.path("none/plan.html")), out), 74);
   EXPECT_EQ(runTool((folder.path("missing.dgx")) + " -o " + (folder.path("never.html")), out), 65);
   EXPECT_FALSE(std::filesystem::exists(folder.path("never.html")));
   ASSERT_TRUE(package::writePackage(job, {package::PackageEntry::ofText("plan.json", "{\"version\": 9}")}));

@@ -247,7 +247,7 @@ TEST_P(RanksTest, deadlineNamesWhoWaitsForWhom) {
     ASSERT_TRUE(executor) << executor.status().message();
     Status status = (*executor)->runStep(0, test::scalarsOf(17));
     ASSERT_FALSE(status);
-    EXPECT_EQ(status.kind(), ErrorKind::runFailed);
+    EXPECT_EQ(status.kind(), ErrorKind::lost);
     EXPECT_EQ(
         status.message(),
         "rank 1 waited 0.1 s for rank 0 in 'grad fc1.weight/all_reduce' (dg.all_reduce, mlp.mlir:4:8), step 17, "

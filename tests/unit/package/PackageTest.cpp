@@ -261,7 +261,7 @@ TEST(Package, AFailedWriteLeavesTheOldPackage) {
   EXPECT_EQ(readFile(path), before);
   Status status = writeSample(folder.path("no-such-folder/job.dgx"));
   ASSERT_FALSE(status);
-  EXPECT_EQ(status.kind(), ErrorKind::runFailed);
+  EXPECT_EQ(status.kind(), ErrorKind::unwritten);
 }
 
 TEST(Package, AFutureVersionIsRefused) {
