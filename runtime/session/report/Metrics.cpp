@@ -109,7 +109,8 @@ Status MetricSums::read(const ValueAccess &values, const std::string &port, uint
   return values.inspect(own->second.id, slot, [&](std::span<const std::byte> bytes) {
     if (bytes.size() < to.size() * sizeof(float))
       return Status::error(ErrorKind::badInput, "plan: output '{}' holds fewer rows than a batch needs", port);
-    std::memcpy(to.data(), bytes.data(), to.size() * sizeof(float));
+    if (!to.empty())
+      std::memcpy(to.data(), bytes.data(), to.size() * sizeof(float));
     return Status::ok();
   });
 }
@@ -179,7 +180,8 @@ template <typename T> static bool take(std::string_view &bytes, std::vector<T> &
   if (size > bytes.size() / sizeof(T))
     return false;
   list.resize(size);
-  std::memcpy(list.data(), bytes.data(), size * sizeof(T));
+  if (size > 0) // an empty list has no address, and memcpy takes none
+    std::memcpy(list.data(), bytes.data(), size * sizeof(T));
   bytes.remove_prefix(size * sizeof(T));
   return true;
 }
