@@ -40,9 +40,6 @@
 
 using namespace mlir;
 
-static_assert(offsetof(dg_scalars, step) == 0 && offsetof(dg_scalars, seed) == 8 && offsetof(dg_scalars, lr) == 16,
-              "the entry point reads scalars by these offsets");
-
 namespace dg::codegen {
 
 void registerKernelDialects(DialectRegistry &registry) {
@@ -103,7 +100,8 @@ static void nameBodies(ModuleOp module) {
   }
 }
 
-/// Arguments of a body that `addEntryPoint` adds to its buffers: lr, step, seed and tile.
+/// Arguments of a body that `addEntryPoint` adds to its buffers: call (scalars and buffers), step, seed
+/// and tile.
 static unsigned numBuffersOf(LLVM::LLVMFuncOp body) { return body.getNumArguments() - 4; }
 
 /// Says what LLVM may assume of a body.
@@ -144,7 +142,17 @@ static void addEntryPoint(LLVM::LLVMFuncOp body, StringRef symbol) {
       return builder.create<LLVM::UndefOp>(loc, loaded);
     return load(entry.getArgument(1), loaded, offset);
   };
-  arguments.push_back(scalar(numBuffers, builder.getF32Type(), offsetof(dg_scalars, lr)));
+  if (body.getArgument(numBuffers).use_empty()) {
+    arguments.push_back(builder.create<LLVM::UndefOp>(loc, pointer));
+  } else {
+    Value two = builder.create<LLVM::ConstantOp>(loc, builder.getI64IntegerAttr(2));
+    Value call = builder.create<LLVM::AllocaOp>(loc, pointer, pointer, two);
+    for (unsigned i : {0, 1}) { // the scalars, then the buffers
+      Value at = builder.create<LLVM::GEPOp>(loc, pointer, pointer, call, ArrayRef<LLVM::GEPArg>{int32_t(i)});
+      builder.create<LLVM::StoreOp>(loc, entry.getArgument(1 - i), at);
+    }
+    arguments.push_back(call);
+  }
   arguments.push_back(scalar(numBuffers + 1, builder.getI64Type(), offsetof(dg_scalars, step)));
   arguments.push_back(scalar(numBuffers + 2, builder.getI64Type(), offsetof(dg_scalars, seed)));
   arguments.push_back(builder.create<LLVM::ZExtOp>(loc, builder.getI64Type(), entry.getArgument(2)));

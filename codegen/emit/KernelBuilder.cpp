@@ -3,7 +3,9 @@
 #include "codegen/emit/KernelBuilder.h"
 
 #include "codegen/emit/VectorMath.h"
+#include "runtime/abi/KernelAbi.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -52,7 +54,12 @@ Type KernelBuilder::elementOf(Value buffer) {
 }
 
 Value KernelBuilder::lr() {
-  Value argument = buffer(numBuffers());
+  // The call: a pointer to the scalars, and one to the buffers.
+  auto pointer = LLVM::LLVMPointerType::get(getContext());
+  Value scalars = create<LLVM::LoadOp>(pointer, buffer(numBuffers()));
+  Value at =
+      create<LLVM::GEPOp>(pointer, getI8Type(), scalars, ArrayRef<LLVM::GEPArg>{int32_t(offsetof(dg_scalars, lr))});
+  Value argument = create<LLVM::LoadOp>(getF32Type(), at);
   return real.isF32() ? argument : create<arith::ExtFOp>(real, argument);
 }
 

@@ -38,8 +38,8 @@ public:
   using Values = llvm::SmallVector<Value>;
   using CarryingBody = llvm::function_ref<Values(Value, ValueRange)>;
 
-  /// Writes into the empty function `function`, whose arguments are the buffers, then lr, step, seed and tile;
-  /// `elements` are the element types of the buffers' tensors.
+  /// Writes into the empty function `function`, whose arguments are the buffers, then the call (two pointers: to the
+  /// scalars and to the buffers), step, seed and tile; `elements` are the element types of the buffers' tensors.
   KernelBuilder(mlir::func::FuncOp function, llvm::ArrayRef<mlir::Type> elements, const Target &target);
 
   /// The type of numbers in this kernel: f64 where a buffer has it, else f32.

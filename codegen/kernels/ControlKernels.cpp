@@ -4,6 +4,7 @@
 #include "codegen/emit/ElementArithmetic.h"
 #include "codegen/emit/KernelBuilder.h"
 #include "codegen/emit/LoopNest.h"
+#include "codegen/emit/Places.h"
 #include "codegen/emit/RowCopy.h"
 #include "ir/ops/arrangement/ShapeOps.h"
 #include "ir/ops/structure/ControlOps.h"
@@ -114,8 +115,7 @@ void callBody(KernelBuilder &k, Block &body, const BodyBuffers &buffers, const B
       arguments.push_back(k.buffer(buffers.of(result)));
     for (size_t i = 0; i < found->second.workspaces.size(); ++i)
       arguments.push_back(k.buffer(buffers.firstWorkspaceOf(&op) + unsigned(i)));
-    // Learning rate, step and seed as they came.
-    arguments.append({k.buffer(k.numBuffers()), k.step(), k.seed()});
+    arguments.append({callOfInner(k), k.step(), k.seed()});
     k.loop(0, found->second.tiles, 1, [&](Value tile) {
       SmallVector<Value> all(arguments);
       all.push_back(tile);

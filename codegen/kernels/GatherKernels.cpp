@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads and writes at places given by integers, in ONNX's forms. A negative place counts from the end; one outside is
-// moved to the nearest inside. Writes that may meet are made by one tile, in row-major order of the updates.
+// reported (see Places.h). Writes that may meet are made by one tile, in row-major order of the
+// updates.
 #include "codegen/emit/ElementArithmetic.h"
 #include "codegen/emit/LoopNest.h"
+#include "codegen/emit/Places.h"
 #include "codegen/emit/RowCopy.h"
 #include "codegen/kernels/KernelTable.h"
 #include "ir/ops/arrangement/GatherOps.h"
@@ -19,13 +21,6 @@ int64_t productOf(ArrayRef<int64_t> sizes) {
   for (int64_t size : sizes)
     product *= size;
   return product;
-}
-
-/// The place of [0, count) that element `at` of the indices names.
-Value loadPlace(KernelBuilder &k, Value indices, Value at, int64_t count) {
-  Value index = k.loadIndex(indices, at);
-  Value place = k.select(k.isLess(index, k.index(0)), k.add(index, count), index);
-  return k.max(k.index(0), k.min(place, k.index(count - 1)));
 }
 
 /// What is stored where an update meets what is there.
@@ -56,7 +51,7 @@ void emitGather(KernelBuilder &k, ir::GatherOp gather) {
   int64_t dim = gather.getDim(), size = shape[dim], inner = productOf(shape.drop_front(dim + 1)),
           outer = productOf(shape.take_front(dim)), count = numElements(gather.getIndices());
   loopRowsOfTile(k, outer * count, inner, elementsPerTile, [&](Value row, Value from, Value to) {
-    Value place = loadPlace(k, k.buffer(1), k.mod(row, count), size);
+    Value place = loadPlace(k, k.buffer(1), k.mod(row, count), size, true);
     Value source = k.mul(k.add(k.mul(k.div(row, count), size), place), inner);
     copyRow(k, k.buffer(0), source, k.buffer(2), k.mul(row, inner), from, to, inner);
   });
@@ -76,7 +71,7 @@ void emitGatherGrad(KernelBuilder &k, ir::GatherGradOp gather) {
     });
     k.loop(0, count, 1, [&](Value i) {
       Value source = k.mul(k.add(k.mul(block, count), i), inner);
-      Value target = k.mul(k.add(k.mul(block, size), loadPlace(k, k.buffer(1), i, size)), inner);
+      Value target = k.mul(k.add(k.mul(block, size), loadPlace(k, k.buffer(1), i, size, true)), inner);
       k.loopVectors(from, to, inner, [&](Value at, Lanes lanes) {
         Value place = k.add(target, at);
         k.store(k.fadd(k.load(k.buffer(2), place, lanes), k.load(k.buffer(0), k.add(source, at), lanes)), k.buffer(2),
@@ -106,8 +101,8 @@ void emitGatherElements(KernelBuilder &k, ir::GatherElementsOp gather) {
   int64_t dim = gather.getDim(), stride = rowMajorStrides(shape)[dim];
   loopRowsOfTile(k, 1, numElements(gather.getIndices()), elementsPerTile / 4, [&](Value, Value from, Value to) {
     k.loop(from, to, 1, [&](Value at) {
-      Value source =
-          k.add(placeOfOthers(k, at, places, shape, dim), k.mul(loadPlace(k, k.buffer(1), at, shape[dim]), stride));
+      Value source = k.add(placeOfOthers(k, at, places, shape, dim),
+                           k.mul(loadPlace(k, k.buffer(1), at, shape[dim], true), stride));
       k.storeScalar(k.loadScalar(k.buffer(0), source), k.buffer(2), at);
     });
   });
@@ -132,7 +127,7 @@ void emitScatterElements(KernelBuilder &k, ir::ScatterElementsOp scatter) {
           Value first = k.mul(block, updatesPerBlock);
           k.loop(first, k.add(first, updatesPerBlock), 1, [&](Value at) {
             Value target = k.add(placeOfOthers(k, at, places, shape, dim),
-                                 k.mul(loadPlace(k, k.buffer(1), at, shape[dim]), stride));
+                                 k.mul(loadPlace(k, k.buffer(1), at, shape[dim], true), stride));
             Value update = k.loadScalar(k.buffer(2), at), present = k.loadScalar(k.buffer(3), target);
             k.storeScalar(combine(k, scatter.getReduction(), element, present, update), k.buffer(3), target);
           });
@@ -164,7 +159,7 @@ Value loadSliceStart(KernelBuilder &k, const NdSizes &sizes, Value row) {
   SmallVector<int64_t> strides = rowMajorStrides(sizes.named);
   Value start = k.index(0);
   for (int64_t i = 0; i < sizes.depth; ++i)
-    start = k.add(start, k.mul(loadPlace(k, k.buffer(1), k.add(k.mul(row, sizes.depth), i), sizes.named[i]),
+    start = k.add(start, k.mul(loadPlace(k, k.buffer(1), k.add(k.mul(row, sizes.depth), i), sizes.named[i], true),
                                strides[i] * sizes.inner));
   return start;
 }
@@ -227,8 +222,7 @@ void emitReverseSequence(KernelBuilder &k, ir::ReverseSequenceOp reverse) {
   bool isBatchFirst = reverse.getBatchDim() == 0;
   loopRowsOfTile(k, shape[0] * shape[1], inner, elementsPerTile, [&](Value row, Value from, Value to) {
     Value i = k.div(row, shape[1]), j = k.mod(row, shape[1]), time = isBatchFirst ? j : i;
-    Value length = k.loadIndex(k.buffer(1), isBatchFirst ? i : j);
-    length = k.max(k.index(0), k.min(length, k.index(steps)));
+    Value length = loadPlace(k, k.buffer(1), isBatchFirst ? i : j, steps + 1);
     Value source = k.select(k.isLess(time, length), k.sub(k.sub(length, k.index(1)), time), time);
     source = isBatchFirst ? k.add(k.mul(i, steps), source) : k.add(k.mul(source, shape[1]), j);
     copyRow(k, k.buffer(0), k.mul(source, inner), k.buffer(2), k.mul(row, inner), from, to, inner);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and writes at places given by integers. A place outside its table is moved to the nearest inside: wrong data
-// gives wrong numbers, never a write outside the arena.
+// Reads and writes at places given by integers. One outside its table is reported (see Places.h).
 #include "codegen/emit/LoopNest.h"
+#include "codegen/emit/Places.h"
 #include "codegen/kernels/KernelTable.h"
 #include "ir/ops/arrangement/IndexingOps.h"
 
@@ -12,11 +12,6 @@ using namespace mlir;
 namespace dg::codegen {
 
 namespace {
-/// Element `position` of the buffer of indices, inside [0, count).
-Value loadPlace(KernelBuilder &k, Value indices, Value position, int64_t count) {
-  return k.max(k.index(0), k.min(k.loadIndex(indices, position), k.index(count - 1)));
-}
-
 void emitEmbedding(KernelBuilder &k, ir::EmbeddingOp embedding) {
   int64_t tableRows = shapeOf(embedding.getTable())[0], columns = shapeOf(embedding.getTable())[1];
   loopRowsOfTile(

@@ -13,6 +13,7 @@
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/SetVector.h"
@@ -171,7 +172,8 @@ FailureOr<KernelSpec> KernelModule::makeKernel(Operation *op) {
     spec.scratchBytes.push_back(type.getNumElements() * ir::elementBytes(type.getElementType()));
   }
   OpBuilder builder(module->getContext());
-  arguments.append({builder.getF32Type(), builder.getI64Type(), builder.getI64Type(), builder.getIndexType()});
+  arguments.append({LLVM::LLVMPointerType::get(module->getContext()), builder.getI64Type(), builder.getI64Type(),
+                    builder.getIndexType()});
   // Without a place: the same kernel has the same text in every model.
   auto function = func::FuncOp::create(builder.getUnknownLoc(), spec.symbol, builder.getFunctionType(arguments, {}));
   module->push_back(function);

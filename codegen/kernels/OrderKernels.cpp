@@ -2,6 +2,7 @@
 // Kernels along one dimension: each line of elements is walked by one tile, one element after the other.
 #include "codegen/emit/ElementArithmetic.h"
 #include "codegen/emit/LoopNest.h"
+#include "codegen/emit/Places.h"
 #include "codegen/kernels/KernelTable.h"
 #include "ir/ops/arrangement/OrderOps.h"
 
@@ -159,8 +160,7 @@ void emitTopKGrad(KernelBuilder &k, ir::TopKGradOp topK) {
       k.storeScalar(elementConstant(k, type, 0, k.number(0)), k.buffer(2), k.add(first, k.mul(i, lines.stride)));
     });
     k.loop(0, grads.length, 1, [&](Value i) {
-      Value from = k.add(grad, k.mul(i, grads.stride)), place = k.loadIndex(k.buffer(1), from);
-      place = k.max(k.index(0), k.min(place, k.index(lines.length - 1)));
+      Value from = k.add(grad, k.mul(i, grads.stride)), place = loadPlace(k, k.buffer(1), from, lines.length);
       Value at = k.add(first, k.mul(place, lines.stride));
       k.storeScalar(addElements(k, k.loadScalar(k.buffer(2), at), k.loadScalar(k.buffer(0), from)), k.buffer(2), at);
     });

@@ -226,8 +226,11 @@ private:
   }
 
   /// `bound`, and what the elements of an input must be to be places in each table and row that they are used for.
-  static int64_t indexBound(BlockArgument argument, int64_t bound) {
-    for (OpOperand &use : argument.getUses()) {
+  static int64_t indexBound(Value value, int64_t bound) {
+    for (OpOperand &use : value.getUses()) {
+      // All of its elements under another shape. Indices that are computed are checked where they are used.
+      if (isRearrangement(use.getOwner()))
+        bound = indexBound(use.getOwner()->getResult(0), bound);
       auto indexing = dyn_cast<IndexOp>(use.getOwner());
       IndexBound found = indexing ? indexing.getIndexBound(use.getOperandNumber()) : IndexBound();
       if (found.places <= 0)

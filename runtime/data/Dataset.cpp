@@ -66,8 +66,7 @@ static bool fits(const std::vector<int64_t> &found, const Argument &argument) {
 }
 
 std::pair<const Column::Shard *, int64_t> Column::locate(int64_t index) const {
-  if (rows)
-    index = (*rows)[size_t(index)];
+  index = numberOf(index);
   auto isBefore = [](int64_t at, const Shard &shard) { return at < shard.firstSample; };
   const Shard &shard =
       shards.size() == 1 ? shards[0] : *(std::upper_bound(shards.begin(), shards.end(), index, isBefore) - 1);

@@ -44,6 +44,8 @@ public:
   /// Converts sample `index` into `to`, as many elements as the argument's sample has. False if a value does not fit,
   /// or is a place outside its table.
   bool copySample(int64_t index, std::byte *to) const;
+  /// Which sample of the files it is.
+  int64_t numberOf(int64_t index) const { return rows ? (*rows)[size_t(index)] : index; }
   /// What is wrong with a sample that copySample gave false for.
   Status refusal(int64_t index) const;
   /// What the user wrote: for messages.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Feeder.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace dg::data {
@@ -41,7 +42,9 @@ Result<Feeder> Feeder::create(const plan::Plan &plan, const plan::Program &progr
   feeder.batch = isWhole ? 1 : program.batch;
   feeder.dataRank = at.data;
   feeder.deal = {int64_t(program.microbatches), plan.mesh.sizeOf(plan::Axis::data)};
-  for (const plan::Port &port : program.inputs)
+  for (const plan::Port &port : program.inputs) {
+    const Column *column = dataset.find(port.name);
+    feeder.anyColumn = column ? column : feeder.anyColumn;
     for (plan::ValueId id : port.values) {
       const plan::Value &value = plan.values[id];
       if (int64_t(value.stage) != at.pipe)
@@ -61,7 +64,7 @@ Result<Feeder> Feeder::create(const plan::Plan &plan, const plan::Program &progr
         if (value.dtype != plan::DType::i64 || input.rowBytes != int64_t(sizeof(int64_t)))
           return Status::error(ErrorKind::badInput, "plan: input '{}' is not one i64 per sample", value.name);
       } else {
-        input.column = dataset.find(port.name);
+        input.column = column;
         if (!input.column)
           return Status::error(ErrorKind::usage, "argument '{}' has no data", port.name);
       }
@@ -69,13 +72,22 @@ Result<Feeder> Feeder::create(const plan::Plan &plan, const plan::Program &progr
         input.slots.push_back(static_cast<std::byte *>(bufferOf(id, m)));
       feeder.inputs.push_back(std::move(input));
     }
+  }
   return feeder;
+}
+
+/// The place among `count` samples of the one in a row. Padding repeats this rank's last sample, or the first of a step
+/// in which the rank has none.
+int64_t Feeder::numberAt(int64_t count, int64_t microbatch, int64_t row) const {
+  Block mine = dealtTo(count, deal, microbatch, dataRank);
+  return mine.size > 0 ? mine.begin + std::min(row, mine.size - 1) : 0;
 }
 
 Status Feeder::fill(std::span<const int64_t> samples) {
   int64_t count = int64_t(samples.size());
   if (count < 1 || count > batch)
     return Status::error(ErrorKind::runFailed, "a step of {} samples was asked of a program for {}", count, batch);
+  filled = samples;
   const float weights[] = {float(1.0 / double(count)), 0};
   for (Input &input : inputs)
     for (size_t m = 0; m < input.slots.size(); ++m) {
@@ -83,8 +95,7 @@ Status Feeder::fill(std::span<const int64_t> samples) {
       std::byte *row = input.slots[m];
       for (int64_t i = 0; i < input.rows; ++i, row += input.rowBytes) {
         bool isPadding = i >= mine.size;
-        // Padding repeats this rank's last sample, or the first of a step in which the rank has none.
-        int64_t number = !isPadding ? mine.begin + i : mine.size > 0 ? mine.begin + mine.size - 1 : 0;
+        int64_t number = numberAt(count, int64_t(m), i);
         int64_t sample = samples[size_t(number)];
         if (input.source == Input::Source::weight)
           std::memcpy(row, &weights[isPadding], sizeof(float));

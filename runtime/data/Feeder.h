@@ -28,8 +28,18 @@ public:
   /// most the program's batch). Each filled row weighs 1 / samples.size() and has its place in `samples` as number.
   /// Fails if a value does not fit its argument's type. Does not allocate.
   Status fill(std::span<const int64_t> samples);
+  /// Which sample of the files the last fill has put into a row of a micro-batch, also as padding. As long as the
+  /// feeder and what fill was given.
+  std::function<int64_t(uint32_t microbatch, int64_t row)> samples() const {
+    return [this](uint32_t microbatch, int64_t row) {
+      const int64_t sample = filled[size_t(numberAt(int64_t(filled.size()), microbatch, row))];
+      return anyColumn ? anyColumn->numberOf(sample) : sample;
+    };
+  }
 
 private:
+  int64_t numberAt(int64_t count, int64_t microbatch, int64_t row) const;
+
   struct Input {
     enum class Source { column, weight, index } source = Source::column;
     const Column *column = nullptr;
@@ -39,6 +49,8 @@ private:
   std::vector<Input> inputs;
   Deal deal;
   int64_t dataRank = 0, batch = 0;
+  const Column *anyColumn = nullptr;
+  std::span<const int64_t> filled; ///< what fill was given
 };
 
 } // namespace dg::data

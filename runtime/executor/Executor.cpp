@@ -22,19 +22,23 @@ public:
   Implementation(const plan::Plan &plan, plan::Coordinates at, std::unique_ptr<Device> made, Transport *transport,
                  const ExecutorOptions &options)
       : plan(plan), at(at), device(std::move(made)), rank(plan.mesh.rankOf(at)), transport(transport), options(options),
-        progress(options.progress ? *options.progress : ownLine),
+        indices(plan), progress(options.progress ? *options.progress : ownLine),
         communications(plan, rank, options.timeout, options.sharesCore ? spinsOnSharedCore : spinsOnOwnCore, progress,
                        options.trace),
         step{communications, progress.task, options.trace} {}
   ~Implementation() { device->stop(); }
 
   Status prepare();
-  Status runStep(size_t program, const dg_scalars &scalars);
+  Status runStep(size_t program, const dg_scalars &scalars, const SampleAt &sampleAt);
   std::optional<plan::ValueId> findPort(size_t program, const std::string &port) const;
   /// The value if this stage has it, else null.
   const plan::Value *find(plan::ValueId value) const;
   /// What this rank has failed of by itself.
-  Status ownFailure() const { return numerics && !numerics->failure() ? numerics->failure() : device->failure(); }
+  Status ownFailure() const {
+    if (!badIndex)
+      return badIndex;
+    return numerics && !numerics->failure() ? numerics->failure() : device->failure();
+  }
 
   const plan::Plan &plan;
   const plan::Coordinates at;
@@ -51,12 +55,14 @@ private:
   const int64_t rank;
   Transport *const transport;
   const ExecutorOptions options;
+  IndexCheck indices;
   ProgressLine ownLine{}; ///< written when nobody gave one
   ProgressLine &progress;
   Communications communications;
   StepContext step;
   std::vector<PreparedProgram> programs;
   Status failed = Status::ok();   ///< of every later step too
+  Status badIndex = Status::ok(); ///< why, where it was an index
   std::optional<Staging> staging; ///< made by prepare()
   std::unique_ptr<NumericsCheck> numerics;
 };
@@ -158,18 +164,20 @@ bool Executor::Implementation::runActions(const PreparedProgram &program, const 
   for (const PreparedAction &action : program.actions) {
     step.microbatch = action.microbatch;
     progress.microbatch.store(action.microbatch, std::memory_order_relaxed);
-    if (!runChunk(*action.chunk, action.microbatch, runSegment))
+    // On the host the micro-batch is known by now; other devices are asked when all is complete.
+    if (!runChunk(*action.chunk, action.microbatch, runSegment) || (device->isHost && indices.hasFound()))
       return false;
   }
   return communications.finishAll();
 }
 
-Status Executor::Implementation::runStep(size_t program, const dg_scalars &scalars) {
+Status Executor::Implementation::runStep(size_t program, const dg_scalars &scalars, const SampleAt &sampleAt) {
   if (!failed)
     return failed;
   if (program >= programs.size())
     return Status::error(ErrorKind::usage, "there is no program {}: the plan has {}", program, programs.size());
   step.scalars = scalars;
+  step.scalars.fault = indices.word();
   progress.step.store(uint64_t(scalars.step), std::memory_order_relaxed);
   communications.beginStep(scalars.step);
   const PreparedProgram &prepared = programs[program];
@@ -185,7 +193,7 @@ Status Executor::Implementation::runStep(size_t program, const dg_scalars &scala
     isDone = isDone && runActions(prepared, [&](const Segment &s, uint32_t i) {
                return device->run(s, i) && device->finish() && numerics->isSound(s, i, step);
              });
-  isDone = isDone && device->finish();
+  isDone = isDone && device->finish() && !indices.hasFound();
   if (prepared.hasPreparedWork)
     device->endStep();
   if (isDone)
@@ -194,6 +202,8 @@ Status Executor::Implementation::runStep(size_t program, const dg_scalars &scala
   device->stop();
   if (transport)
     transport->cancelAll();
+  if (indices.hasFound())
+    badIndex = indices.failure(program, prepared, scalars.step, step.microbatch, sampleAt);
   Status own = ownFailure();
   failed = own ? communications.failure() : own;
   return failed;
@@ -237,7 +247,9 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, plan:
   return std::unique_ptr<Executor>(new Executor(std::move(implementation)));
 }
 
-Status Executor::runStep(size_t program, const dg_scalars &scalars) { return self->runStep(program, scalars); }
+Status Executor::runStep(size_t program, const dg_scalars &scalars, const SampleAt &sampleAt) {
+  return self->runStep(program, scalars, sampleAt);
+}
 
 bool Executor::hasOwnFailure() const { return !self->ownFailure(); }
 

@@ -7,6 +7,7 @@
 #include "runtime/abi/KernelAbi.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/StepTrace.h"
+#include "runtime/executor/IndexCheck.h"
 #include "runtime/executor/ProgressBoard.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/transport/Transport.h"
@@ -50,9 +51,10 @@ public:
   Executor &operator=(const Executor &) = delete;
 
   /// Runs one step of plan.programs[program] and returns when it is complete. Fails with runFailed when a peer is lost
-  /// or silent for longer than the time-out, or when checkNumerics found something; every later step fails with the
-  /// same message. One thread at a time.
-  Status runStep(size_t program, const dg_scalars &scalars);
+  /// or silent for longer than the time-out, or when checkNumerics found something, and with badInput when an index was
+  /// outside its table, whose message `sampleAt` completes; every later step fails with the same message. The scalars'
+  /// `fault` is the executor's. One thread at a time.
+  Status runStep(size_t program, const dg_scalars &scalars, const SampleAt &sampleAt = {});
   /// Whether the failure of a step began in this rank, and not in another.
   bool hasOwnFailure() const;
 

@@ -18,6 +18,6 @@ struct ProgressLine {
   std::atomic<uint64_t> pulses;    ///< counts up while the rank waits: who waits and is alive is not to blame
 };
 
-enum class RankPhase : uint32_t { starting, connecting, loading, training, evaluating, checkpointing, done };
+enum class RankPhase : uint32_t { starting, connecting, loading, training, evaluating, checkpointing, inferring, done };
 
 } // namespace dg

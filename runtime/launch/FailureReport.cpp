@@ -16,8 +16,8 @@ constexpr int64_t describedRanks = 16;
 
 /// In the order of RankPhase.
 const char *describePhase(uint32_t phase) {
-  constexpr const char *words[] = {"starting",   "connecting",           "loading",  "training",
-                                   "evaluating", "writing a checkpoint", "finishing"};
+  constexpr const char *words[] = {"starting",   "connecting",           "loading",   "training",
+                                   "evaluating", "writing a checkpoint", "inferring", "finishing"};
   return phase < std::size(words) ? words[phase] : "in an unknown phase";
 }
 

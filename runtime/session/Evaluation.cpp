@@ -85,7 +85,7 @@ Result<std::optional<EvaluationInfo>> Evaluation::evaluate(LossChannel &channel,
     std::iota(samples.begin(), samples.end(), position);
     DG_RETURN_IF_ERROR(feeder.fill(std::span(samples).first(size_t(count))));
     ++scalars.step;
-    if (Status status = run->executor.runStep(program, scalars); !status) {
+    if (Status status = run->executor.runStep(program, scalars, feeder.samples()); !status) {
       hasPeerFailed = true;
       return status;
     }

@@ -207,7 +207,7 @@ static Status inferAll(const RankRun &run, const InferenceOptions &options, cons
     DG_RETURN_IF_ERROR(feeder.fill(std::span(ofStep).first(size_t(count))));
     ++scalars.step;
     auto begin = std::chrono::steady_clock::now();
-    if (Status status = run.executor.runStep(index, scalars); !status) {
+    if (Status status = run.executor.runStep(index, scalars, feeder.samples()); !status) {
       hasPeerFailed = true;
       return status;
     }
@@ -260,6 +260,7 @@ Status runInference(const RankRun &run, const InferenceOptions &options, const d
   Status status = run.agree(run.rank == 0 ? each([](ResultFile &file) { return file.create(); }) : Status::ok());
   if (status)
     status = each([](ResultFile &file) { return file.open(); });
+  run.setPhase(RankPhase::inferring);
   if (status)
     status = inferAll(run, options, dataset, *feeder, files, hasPeerFailed);
   if (status)

@@ -215,7 +215,7 @@ Status Loop::runStep(const data::SampleOrder &order, int64_t count) {
   scalars.lr = float(learningRate);
   scalars.step = state.step + 1;
   scalars.seed = options.seed;
-  DG_RETURN_IF_ERROR(fromPeer(run.executor.runStep(program, scalars)));
+  DG_RETURN_IF_ERROR(fromPeer(run.executor.runStep(program, scalars, feeder.samples())));
   StepInfo info;
   info.stepUs = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
   info.stepInEpoch = state.position / batch + 1;

@@ -73,7 +73,7 @@ class FaultsTest(runs.JobTest):
                 told = [line for line in messages if " holds checkpoints up to " not in line and " nothing was saved " not in line]
                 self.assertIn(done.returncode, (0, 1, 2, 65, 74), done.stderr)
                 self.assertEqual(len(told), int(done.returncode != 0), done.stderr)
-                if error == SHORT:
+                if error == SHORT and name != "fwrite":  # which writes less only where it fails
                     self.assertEqual(done.returncode, 0, done.stderr)
                 check(done.returncode)
         print(f"{what}: {len(calls)} calls, {len(points)} points, {sum(codes.values())} run, exit codes {dict(codes)}", flush=True)

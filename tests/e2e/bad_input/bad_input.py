@@ -20,7 +20,7 @@ import rows_dgc  # noqa: E402
 import rows_dgrun  # noqa: E402
 
 TIMEOUT_SECONDS = 20
-MESSAGE = re.compile(r"^(dgc: error: |dgrun: |\S.*?: error: )", re.MULTILINE)
+MESSAGE = re.compile(r"^(dgc: error: |dgrun: (?!note: )|\S.*?: error: )", re.MULTILINE)
 LONGEST_OUTPUT = 4000  # a message, and the line that it quotes
 
 

@@ -126,6 +126,8 @@ def flags_of(mlp, gpt):
                                     ["--emit asm", "one --target"]),
         "folder of the output is missing": (small + ["-o", "nowhere/job.dgx"], USAGE, ["nowhere/job.dgx", "no folder"]),
         "output is a device": (small + ["-o", "/dev/null"], USAGE, ["-o /dev/null", "expected the name of a file"]),
+        "output is the model": (small + ["-o", mlp], USAGE, ["mlp.mlir", "which is read"]),
+        "an op that there is not": (["--list-ops", "batchnorm"], USAGE, ["batchnorm", "batch_norm"]),
         "output is a folder": (small + ["-o", "."], USAGE, ["-o .", "is a folder"]),
         "memory too small": (small + ["--memory", "1KiB"], USAGE, ["more than --memory 1024", "--microbatches"]),
         "memory without a number": (small + ["--memory", "much"], USAGE, ["--memory", "much"]),

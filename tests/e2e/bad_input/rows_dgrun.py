@@ -38,6 +38,18 @@ PLACES = """dg.graph @forward(%places: tensor<?x2xi64>) {
 """
 
 
+# Rows of a table by places that the model computes: only then it is known which there are.
+COMPUTED = """dg.graph @forward(%places: tensor<?x3xi64>) {
+  %t = dg.parameter "t" tensor<5x3xf32> uniform 0.5
+  %two = dg.slice %places {starts = array<i64: 0, 1>, sizes = array<i64: -1, 2>}
+  %one = dg.constant {value = 1.0, type = tensor<i64>}
+  %next = dg.add %two, %one
+  %r = dg.gather %t, %next {dim = 0}
+  dg.return %r {names = ["rows"]}
+}
+"""
+
+
 def write(folder, name, content):
     with open(os.path.join(folder, name), "wb") as file:
         file.write(content)
@@ -62,6 +74,10 @@ def prepare(folder, binaries, examples):
     run("dgc", "centred.mlir", "--batch", "12", "-o", "centred.dgx")
     write(folder, "places.mlir", PLACES.encode())
     run("dgc", "places.mlir", "--infer", "--batch", "4", "-o", "places.dgx")
+    write(folder, "computed.mlir", COMPUTED.encode())
+    run("dgc", "computed.mlir", "--infer", "--batch", "2", "--mesh", "data=2", "-o", "computed.dgx")
+    write(folder, "inside.npy", integers((3, 3), [99, 3, -6, -99, 0, 0, 99, 3, 3]))
+    run("dgrun", "computed.dgx", "--input", "places=@inside.npy", "--output", "rows=@inside rows.npy")
     write(folder, "x.npy", floats(SAMPLES, 10))
     write(folder, "y.npy", floats(SAMPLES, 1))
     write(folder, "images.npy", npy("|u1", (SAMPLES, 784), bytes(SAMPLES * 784)))
@@ -188,6 +204,15 @@ def index_rows(folder):
         write(folder, name, integers((3, 2), [0, 4, -5, -1, 1, value]))
         rows.append(Row(name, ["dgrun", "places.dgx", "--input", f"places=@{name}", "--output", "rows=@rows.npy"], BAD_FILE,
                         [name, "sample 2", f"holds {value} at element 1", "'places'", "-5 to 4"]))
+    write(folder, "place.npy", integers((3, 2), [0, 4, -5, -1, 1, 2]))
+    for target in ["places.dgx", "place.npy"]:
+        rows.append(Row(f"a result over {target}", ["dgrun", "places.dgx", "--input", "places=@place.npy", "--output", f"rows=@./{target}"], USAGE,
+                        [f"rows=./{target}", "which is read"]))
+    for value in [4, -7]:
+        name = f"computed {value}.npy"
+        write(folder, name, integers((3, 3), [99, 3, -6, -99, 0, 0, 99, 3, value]))
+        rows.append(Row(name, ["dgrun", "computed.dgx", "--input", f"places=@{name}", "--output", "rows=@rows.npy"], BAD_FILE,
+                        ["r/gather", "while inferring", "computed.mlir:6", f"found index {value + 1} at element 1 of 'next/add'", "sample 2", "-5 to 4"]))
     rows.append(Row("label of the evaluation", ["dgrun", "classes.dgx", "--data", "x=images.npy", "--data", "y=labels.npy", "--eval-data", "x=images.npy",
                                                 "--eval-data", "y=label 10.npy"], BAD_FILE, ["label 10.npy", "sample 31", "0 to 9"]))
     rows.append(Row("random labels", ["dgrun", "classes.dgx", "--data", "x=images.npy", "--data", "y=randint:1000:32"], BAD_FILE, ["randint:1000:32", "0 to 9"]))

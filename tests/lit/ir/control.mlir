@@ -10,7 +10,8 @@
 
 // CHECK-LABEL: dg.graph @loss
 // GRAD-LABEL: dg.graph @train
-dg.graph @loss(%x: tensor<5x?x3xf32>, %y: tensor<?x3xf32>) {
+dg.graph @loss(%samples: tensor<?x5x3xf32>, %y: tensor<?x3xf32>) {
+  %x = dg.transpose %samples {permutation = array<i64: 1, 0, 2>}
   %w = dg.parameter "w" tensor<3x3xf32> uniform 0.5
   %h0 = dg.constant {value = 0.0, type = tensor<4x3xf32>}
   // CHECK: dg.scan carry(%{{.*}} = %{{.*}}) over(%{{.*}} = %{{.*}}) with(%{{.*}} = %{{.*}}) {{.*}} : (tensor<4x3xf32>, tensor<5x4x3xf32>, tensor<3x3xf32>) -> (tensor<4x3xf32>, tensor<5x4x3xf32>) {
