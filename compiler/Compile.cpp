@@ -9,6 +9,7 @@
 #include "compiler/Weights.h"
 #include "ir/build/Families.h"
 #include "ir/ops/structure/GraphOps.h"
+#include "ir/rules/LossTerms.h"
 #include "partitioner/predict/Simulator.h"
 #include "partitioner/schedule/CollectiveChoice.h"
 #include "passes/partition/Mesh.h"
@@ -68,7 +69,8 @@ mlir::FailureOr<bool> chooseProgram(mlir::ModuleOp module, Purpose purpose, cons
   if (isTraining) {
     if (loss && !lossName.empty())
       return module.emitError("has a graph @loss, which --loss would replace: leave the flag out"), mlir::failure();
-    if (!loss && forward && !lossName.empty()) {
+    // Of an ONNX file: its first result is compared by --loss, or is the loss itself.
+    if (!loss && forward) {
       forward.setSymName("loss");
       loss = forward;
     }
@@ -193,6 +195,11 @@ Result<StepSource> chooseStep(Source &source, const Request &request, Messages &
   for (auto graph : module.getOps<ir::GraphOp>())
     if (failed(source.weights.bind(graph, messages)))
       return diagnosed();
+  if (step.isTraining)
+    module.walk([](ir::LossOp loss) {
+      if (std::string doubt = ir::doubtOf(loss); !doubt.empty())
+        loss->emitWarning(doubt);
+    });
   // "examples/lenet.mlir" and the family "lenet" are the same model to a checkpoint.
   step.model.name = llvm::sys::path::stem(request.model).split(':').first.str();
   step.model.source = llvm::sys::path::filename(request.model).str();
@@ -381,6 +388,10 @@ Result<Output> run(const Request &given, Messages &messages) {
   if (!source)
     return source.status();
   mlir::ModuleOp module = *source->module;
+  if (request.emit == Emit::source) {
+    llvm::raw_string_ostream(output.text) << module << "\n";
+    return output;
+  }
   Result<StepSource> step = chooseStep(*source, request, messages);
   if (!step)
     return step.status();

@@ -29,8 +29,9 @@ enum class Purpose {
 /// What comes out of a compilation.
 enum class Emit {
   package,
-  dg,   ///< the model after all passes
-  plan, ///< plan.json
+  source, ///< the model as it was read
+  dg,     ///< the model after all passes
+  plan,   ///< plan.json
   linalg,
   llvm,
   assembly,

@@ -151,6 +151,43 @@ std::string simulationText(const JobPlan &job) {
   return text;
 }
 
+/// The ops that could be cut otherwise, or were pinned, the dearest of each block first, as many as fit a page.
+std::string choicesText(const PlannedStep &planned, const Explanation &why) {
+  constexpr size_t mostLines = 30;
+  std::string text;
+  size_t numLines = 0, numLeft = 0, numFixed = 0;
+  for (const BlockExplanation &block : why.blocks) {
+    std::vector<const OpExplanation *> open;
+    for (const OpExplanation &op : block.ops)
+      if (!op.runnerUp.empty() || planned.model.ops[op.op].pinnedChoice != notPinned)
+        open.push_back(&op);
+    numFixed += (block.ops.size() - open.size()) * block.count;
+    std::stable_sort(open.begin(), open.end(),
+                     [](const OpExplanation *a, const OpExplanation *b) { return a->costUs > b->costUs; });
+    const size_t shown = std::min(open.size(), mostLines - numLines);
+    numLines += shown;
+    numLeft += open.size() - shown;
+    if (shown > 0)
+      text += fmt::format("\nblock of {} ops, {} in the model, {:.1f} us a micro-batch each:\n", block.numOps,
+                          block.count, block.costUs);
+    for (size_t i = 0; i < shown; ++i) {
+      const OpExplanation &op = *open[i];
+      const ModelOp &own = planned.model.ops[op.op];
+      std::string other =
+          op.runnerUp.empty() ? op.boundBy
+          : std::isfinite(op.runnerUpUs)
+              ? fmt::format("next: {} ({:+.1f} us); bound by {}", op.runnerUp, op.runnerUpUs, op.boundBy)
+              : fmt::format("next: {} (not possible with the ops around it)", op.runnerUp);
+      text += fmt::format("  {:10.1f} us  {}{}: {}; {}\n", op.costUs, own.name,
+                          own.source.empty() ? "" : " at " + own.source, op.choice, other);
+    }
+  }
+  text +=
+      fmt::format("\n{} ops have no other choice{}\n", numFixed,
+                  numLeft == 0 ? std::string() : fmt::format("; {} cheaper ones are only in --explain json", numLeft));
+  return text;
+}
+
 std::string explanationText(const PlannedStep &planned, const Explanation &why) {
   const SearchResult &search = planned.search;
   std::string text =
@@ -164,20 +201,7 @@ std::string explanationText(const PlannedStep &planned, const Explanation &why) 
   for (const SearchedPlan &plan : search.alternatives)
     text +=
         fmt::format("  {:12.1f} us  {} ({})\n", plan.stages.stepUs, describe(plan), gibibytes(plan.stages.peakBytes));
-  for (const BlockExplanation &block : why.blocks) {
-    text += fmt::format("\nblock of {} ops, {} in the model, {:.1f} us a micro-batch each:\n", block.numOps,
-                        block.count, block.costUs);
-    for (const OpExplanation &op : block.ops) {
-      const ModelOp &own = planned.model.ops[op.op];
-      std::string other =
-          op.runnerUp.empty() ? op.boundBy
-          : std::isfinite(op.runnerUpUs)
-              ? fmt::format("next: {} ({:+.1f} us); bound by {}", op.runnerUp, op.runnerUpUs, op.boundBy)
-              : fmt::format("next: {} (not possible with the ops around it)", op.runnerUp);
-      text += fmt::format("  {:10.1f} us  {}{}: {}; {}\n", op.costUs, own.name,
-                          own.source.empty() ? "" : " at " + own.source, op.choice, other);
-    }
-  }
+  text += choicesText(planned, why);
   if (!planned.precision.empty())
     text += "\nprecision:\n";
   for (const PrecisionReason &reason : planned.precision)

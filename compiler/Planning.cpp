@@ -50,9 +50,24 @@ void describeStep(const Request &request, const std::string &optimizer, bool isT
   }
 }
 
+/// How much of a core each of so many ranks on this host has.
+static double coreShare(int64_t numRanks) {
+  return std::min(1.0, double(std::max(1u, std::thread::hardware_concurrency())) / double(numRanks));
+}
+
+/// This host, as far as nothing was measured: ranks that share cores have a part of them.
+static partitioner::Cluster guessHost(int64_t numRanks) {
+  partitioner::Cluster host = partitioner::hostCluster(uint32_t(numRanks));
+  const double share = coreShare(numRanks);
+  for (auto &[type, flopsPerSecond] : host.device.flopsPerSecond)
+    flopsPerSecond *= share;
+  host.device.memoryBytesPerSecond *= share;
+  return host;
+}
+
 Result<partitioner::Cluster> chooseCluster(const Request &request, int64_t numRanks) {
   if (request.cluster.empty())
-    return partitioner::hostCluster(uint32_t(std::max<int64_t>(numRanks, 1)));
+    return guessHost(std::max<int64_t>(numRanks, 1));
   Result<partitioner::Cluster> cluster = partitioner::findCluster(request.cluster);
   if (!cluster)
     return cluster;
@@ -62,12 +77,10 @@ Result<partitioner::Cluster> chooseCluster(const Request &request, int64_t numRa
 std::string describeGuess(const Request &request, int64_t numRanks) {
   if (!wantsPlanning(request) || !request.cluster.empty())
     return "";
-  const partitioner::Device device = partitioner::hostCluster(1).device;
-  const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
-  std::string shared = numRanks > cores ? fmt::format("; {} ranks share the {} core{} of this host, which is not "
-                                                      "predicted either",
-                                                      numRanks, cores, cores == 1 ? "" : "s")
-                                        : "";
+  const partitioner::Device device = guessHost(numRanks).device;
+  const double share = coreShare(numRanks);
+  std::string shared =
+      share < 1 ? fmt::format(", {:.3g} of a core each, as {} ranks share those of this host", share, numRanks) : "";
   return fmt::format("this host was not measured: times are predicted for {:.3g} Gflop/s and {:.3g} GB/s a rank{}; "
                      "'dgrun --probe > host.json', then --cluster host.json",
                      device.flopsPerSecond.at(plan::DType::f32) / 1e9, device.memoryBytesPerSecond / 1e9, shared);

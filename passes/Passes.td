@@ -144,7 +144,10 @@ def WeighSamples : Pass<"dg-weigh-samples", "mlir::ModuleOp"> {
     dg.return %loss                                         %loss = dg.reduce_sum %3 {dims = array<i64: 0>}
     ```
   }];
-  let options = [Option<"metrics", "metrics", "bool", "false", "@eval also returns what metrics are computed from">];
+  let options = [Option<"metrics", "metrics", "bool", "false", "@eval also returns what metrics are computed from">,
+                 Option<"microbatches", "microbatches", "int64_t", "1", "Micro-batches of a step">,
+                 Option<"pieces", "pieces", "int64_t", "1", "Micro-batches of a batch">,
+                 Option<"padded", "padded", "int64_t", "0", "Rows of a step that hold no sample">];
 }
 
 def TrainingForms : Pass<"dg-training-forms", "mlir::ModuleOp"> {

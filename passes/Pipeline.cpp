@@ -49,6 +49,9 @@ void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &opt
     manager.addPass(createAddEvaluation());
     WeighSamplesOptions weighing;
     weighing.metrics = options.metrics;
+    weighing.microbatches = options.microbatches;
+    weighing.pieces = options.batchPieces;
+    weighing.padded = options.paddedRows;
     manager.addPass(createWeighSamples(weighing));
     // With the weights of the samples at hand, and before composites fall back on what they compute in inference.
     manager.addPass(createTrainingForms());

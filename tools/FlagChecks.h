@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace dg::tools {
 
@@ -68,11 +69,24 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
+/// The arguments, with the first word said where one of the flags has none of these words after it.
+inline std::vector<std::string> giveDefaults(std::vector<std::string> arguments, const std::vector<std::string> &flags,
+                                             const std::vector<std::string> &words) {
+  auto isIn = [](const std::vector<std::string> &all, const std::string &text) {
+    return std::find(all.begin(), all.end(), text) != all.end();
+  };
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (isIn(flags, arguments[i]) && (i + 1 == arguments.size() || !isIn(words, arguments[i + 1])))
+      arguments[i] += "=" + words.front();
+  return arguments;
+}
+
 /// Parses the command line. Nothing, or the exit code: 0 after --help and --version, 2 after a usage error.
-inline std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv, const char *prefix) {
+inline std::optional<int> parseCommandLine(CLI::App &app, std::vector<std::string> arguments, const char *prefix) {
   app.formatter(std::make_shared<HelpFormatter>());
   try {
-    app.parse(argc, argv);
+    std::reverse(arguments.begin(), arguments.end()); // as CLI11 takes them
+    app.parse(std::move(arguments));
     return std::nullopt;
   } catch (const CLI::Success &success) {
     return app.exit(success);

@@ -5,14 +5,32 @@ using namespace mlir;
 
 namespace dg::passes {
 
+/// The loss, or the first term of it that an op for losses makes.
+static ir::LossOp firstLossOf(Value value) {
+  SmallVector<Value> next = {value};
+  llvm::DenseSet<Value> seen;
+  while (!next.empty()) {
+    Value each = next.pop_back_val();
+    Operation *op = each.getDefiningOp();
+    if (!op || !seen.insert(each).second)
+      continue;
+    if (auto loss = dyn_cast<ir::LossOp>(op))
+      return loss;
+    for (Value operand : llvm::reverse(op->getOperands()))
+      next.push_back(operand);
+  }
+  return {};
+}
+
 FailureOr<ir::GraphOp> deriveForward(ir::GraphOp loss) {
   OwningOpRef<ir::GraphOp> graph = loss.clone();
   graph->setSymName("forward");
   ir::ReturnOp end = graph->getReturn();
-  auto compared = end.getNumOperands() ? end.getOperand(0).getDefiningOp<ir::LossOp>() : ir::LossOp();
+  auto compared = end.getNumOperands() ? firstLossOf(end.getOperand(0)) : ir::LossOp();
   if (!compared)
-    return loss.getReturn().emitOpError("returns a value first that no loss op made: inference returns what the loss "
-                                        "compares with its target; end the graph with a loss, or write @forward");
+    return loss.getReturn().emitOpError(
+        "returns a loss without an op for losses: inference returns what such an op, as "
+        "dg.mse, compares with its target; use one, or write @forward");
   OpBuilder builder(end);
   builder.create<ir::ReturnOp>(end.getLoc(), compared->getOperand(0), ArrayAttr(), ir::PlaceAttr());
   end.erase();

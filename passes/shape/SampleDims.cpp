@@ -2,6 +2,7 @@
 #include "passes/shape/SampleDims.h"
 
 #include "ir/dialect/OpContract.h"
+#include "ir/ops/structure/LiteralOps.h"
 
 using namespace mlir;
 
@@ -12,8 +13,9 @@ using namespace ir;
 SampleDims::SampleDims(GraphOp graph) {
   for (BlockArgument argument : graph.getBody().getArguments())
     dims[argument] = tensorOf(argument).getRank() > 0 ? 0 : nowhere;
-  for (ParameterOp parameter : graph.getBody().getOps<ParameterOp>())
-    dims[parameter.getResult()] = nowhere;
+  for (Operation &op : graph.getBody().front())
+    if (isa<ParameterOp, ConstantOp, LiteralOp, LossOp>(op))
+      dims[op.getResult(0)] = nowhere;
 }
 
 std::optional<int64_t> SampleDims::of(Value value) const {

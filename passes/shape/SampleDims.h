@@ -18,7 +18,7 @@ public:
     bool isLost = false;           ///< an operand has them in a dimension that the rule does not follow
   };
 
-  /// Knows the inputs and parameters.
+  /// Knows the inputs, parameters, constants and losses.
   explicit SampleDims(ir::GraphOp graph);
 
   /// Learns where the results of the op have the samples.

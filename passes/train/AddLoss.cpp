@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A loss for a model that has none of its own, as imported ones: `dgc --loss`.
 #include "ir/ops/structure/GraphOps.h"
+#include "ir/rules/LossTerms.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -51,6 +52,8 @@ private:
         return failure();
       if (failed(made))
         continue;
+      if (std::string doubt = doubtOf(made->getDefiningOp()); !doubt.empty())
+        made->getDefiningOp()->emitWarning(doubt);
       end->setOperands({*made});
       end.setNamesAttr(builder.getStrArrayAttr({"loss"}));
       return success();

@@ -86,11 +86,13 @@ int main(int argc, char **argv) {
                    "(default: the model's dg.optimizer)");
   what->add_option("--freeze", request.frozen,
                    "parameters that are not trained, by name: --freeze 'features.*' (default: none)")
-      ->take_all();
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   what->add_option("--freeze-statistics", request.frozenStatistics,
                    "running statistics that stay as they are, by name: --freeze-statistics 'features.*' holds these\n"
                    "batch norms in evaluation mode; --freeze alone holds only their weights (default: none)")
-      ->take_all();
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   what->add_flag(
       "--metrics", request.metrics,
       "evaluations of a training job also tell top-5, F1 and accuracy of each class, of two classes the AUC,\n"
@@ -201,15 +203,22 @@ int main(int argc, char **argv) {
 
   auto *print = app.add_option_group("What to print");
   auto *emit = addChoice(print, "--emit", request.emit,
-                         Words<Emit>{{"dg", Emit::dg},
+                         Words<Emit>{{"source", Emit::source},
+                                     {"dg", Emit::dg},
                                      {"plan", Emit::plan},
                                      {"linalg", Emit::linalg},
                                      {"llvm", Emit::llvm},
                                      {"asm", Emit::assembly}},
-                         "print dg, plan, linalg, llvm or asm instead of writing a job (default: none)");
-  bool listsOps = false;
-  print->add_flag("--list-ops", listsOps,
-                  "print every op with what it has (gradient, sharding rule, …); needs no MODEL (default: off)");
+                         "print instead of writing a job: source (the model as text to edit, of a family or an ONNX\n"
+                         "file too), dg, plan, linalg, llvm or asm (default: none)");
+  std::string listedOp;
+  auto *listsOps = print
+                       ->add_option("--list-ops", listedOp,
+                                    "print every op with what it has (gradient, sharding rule, …), or the operands,\n"
+                                    "attributes and an example of one: --list-ops batch_norm; needs no MODEL (default: "
+                                    "off)")
+                       ->expected(0, 1)
+                       ->excludes(emit);
   print
       ->add_flag("--json", request.parametersAsJson,
                  "print the table of parameters (name, type, role, readers) as JSON on stdout; an import of ONNX\n"
@@ -242,11 +251,16 @@ int main(int argc, char **argv) {
   app.add_option("--cache", cache,
                  "folder that keeps machine code for other compilations, at most 1 GiB, or off\n"
                  "(default: DG_CACHE, or dg in the user's folder of caches)");
-  if (auto code = dg::tools::parseCommandLine(app, argc, argv, "dgc: error: "))
+  // A model after a flag is not the flag's word.
+  const std::vector<std::string> arguments =
+      dg::tools::giveDefaults({argv + 1, argv + argc}, {"--simulate", "--explain"}, {"text", "json"});
+  if (auto code = dg::tools::parseCommandLine(app, arguments, "dgc: error: "))
     return *code;
   dg::tools::endWithBadInputWhereNoOpCanBeBuilt();
-  if (listsOps)
-    return endWith(dg::tools::writeText("", dg::compiler::listOps()));
+  if (listsOps->count() > 0) {
+    auto text = dg::compiler::listOps(listedOp);
+    return endWith(text ? dg::tools::writeText("", *text) : text.status());
+  }
   if (request.model.empty())
     return endWithUsage("MODEL is required: a file or a family (dgc --help)");
   if (isTrain && isInfer)
@@ -295,9 +309,13 @@ int main(int argc, char **argv) {
     std::string stem = request.model.substr(request.model.find_last_of('/') + 1);
     output = stem.substr(0, stem.find_first_of(".:")) + ".dgx";
   }
-  if (!output.empty())
-    if (dg::Status status = dg::tools::checkOutput(output); !status)
+  if (!output.empty()) {
+    std::vector<std::string> read = {request.model, request.weights, request.cluster, signingKey};
+    for (const auto &[name, file] : request.constants)
+      read.push_back(file);
+    if (dg::Status status = dg::tools::checkOutput(output, read); !status)
       return endWith(status);
+  }
   std::optional<dg::package::SigningKey> key;
   if (!signingKey.empty()) {
     if (request.emit != Emit::package)

@@ -10,7 +10,10 @@
 
 namespace dg::tools {
 
-Status checkOutput(const std::string &path) {
+Status checkOutput(const std::string &path, const std::vector<std::string> &read) {
+  for (const std::string &file : read)
+    if (llvm::sys::fs::equivalent(path, file))
+      return Status::error(ErrorKind::usage, "-o {}: is {}, which is read: choose another name", path, file);
   llvm::StringRef folder = llvm::sys::path::parent_path(path);
   if (folder.empty())
     folder = ".";

@@ -7,8 +7,9 @@
 
 namespace dg::tools {
 
-/// Whether `path` can be written, asked before the long work. Fails with usage.
-Status checkOutput(const std::string &path);
+/// Whether `path` can be written, asked before the long work, and is none of the files that are `read`. Fails with
+/// usage.
+Status checkOutput(const std::string &path, const std::vector<std::string> &read);
 
 /// Writes text to stdout or, where a path is given, to a file.
 Status writeText(const std::string &path, std::string_view text);

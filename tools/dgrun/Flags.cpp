@@ -214,7 +214,7 @@ std::optional<int> parseFlags(int argc, char **argv, Flags &flags) {
   addData(*app.add_option_group("Data"), flags);
   addLength(*app.add_option_group("How long, and how fast it learns"), flags);
   addFiles(*app.add_option_group("Checkpoints, checks and what is printed"), flags, resume);
-  if (auto code = tools::parseCommandLine(app, argc, argv, "dgrun: "))
+  if (auto code = tools::parseCommandLine(app, {argv + 1, argv + argc}, "dgrun: "))
     return code;
   if (std::string other = flags.verify.empty() ? "" : findBesideVerify(app); !other.empty()) {
     fmt::print(stderr, "dgrun: {}: --verify runs nothing; leave one of them out\n", other);

@@ -131,6 +131,22 @@ static std::string findTrainingFlag(const Flags &flags) {
   return "";
 }
 
+/// A result would take the place of what is read.
+static Status checkOverwritten(const Flags &flags, const session::InferenceOptions &options) {
+  std::vector<std::string> read = {flags.job};
+  for (const std::string &text : flags.input) {
+    const std::string file = text.substr(text.find('=') + 1);
+    read.push_back(file.starts_with("@") ? file.substr(1) : file);
+  }
+  std::error_code error;
+  for (const auto &[name, path] : options.outputs)
+    for (const std::string &file : read)
+      if (fs::equivalent(path, file, error))
+        return Status::error(ErrorKind::usage, "--output {}={}: is {}, which is read: choose another name", name, path,
+                             file);
+  return Status::ok();
+}
+
 /// Where ranks write a result that goes to stdout once it is whole.
 static Result<int> makeMemory(const Flags &flags, const std::string &output, bool isAlone) {
   auto refuse = [&](const char *why) {
@@ -184,6 +200,7 @@ static Status prepareInference(const Flags &flags, const plan::Plan &plan, bool 
   if (!dataset)
     return dataset.status();
   DG_RETURN_IF_ERROR(checkResults(plan, options, dataset->numSamples()));
+  DG_RETURN_IF_ERROR(checkOverwritten(flags, options));
   assignment.dataset.emplace(std::move(*dataset));
   assignment.inference = std::move(options);
   return Status::ok();

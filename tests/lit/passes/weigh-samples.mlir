@@ -40,6 +40,27 @@ dg.graph @forward(%x: tensor<4xf32>) typed {
 
 // -----
 
+// Terms of a sum are weighed each for itself: a mean by the weights of its samples, what depends on none by their sum.
+// CHECK-LABEL: dg.graph @loss(
+// CHECK-SAME: %[[X:.+]]: tensor<4x6xf32>, %[[W:[a-z0-9]+]]: tensor<4xf32>) typed
+// CHECK: %[[P:.+]] = dg.parameter "p"
+// CHECK: %[[COLUMN:.+]] = dg.reshape {{.*}}shape = array<i64: 4, 1>
+// CHECK: %[[EACH:.+]] = dg.mul %[[X]], %[[COLUMN]]
+// CHECK: %[[SUM:.+]] = dg.reduce_sum %[[EACH]] {dims = array<i64: 0>, keep
+// CHECK: %[[MEAN:.+]] = dg.reduce_mean %[[SUM]] {dims = array<i64: 0, 1>
+// CHECK: %[[ALL:.+]] = dg.reduce_sum %[[W]]
+// CHECK: %[[ONCE:.+]] = dg.mul %[[P]], %[[ALL]]
+// CHECK: %[[LOSS:.+]] = dg.add %[[MEAN]], %[[ONCE]] {{.*}}label = "loss"
+// CHECK-NEXT: dg.return %[[LOSS]] {names = ["loss"]}
+dg.graph @loss(%x: tensor<4x6xf32>) typed {
+  %p = dg.parameter "p" tensor<f32> constant 2.0 : tensor<f32>
+  %m = dg.reduce_mean %x {dims = array<i64: 0, 1>} : (tensor<4x6xf32>) -> tensor<f32>
+  %s = dg.add %m, %p : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  dg.return %s : (tensor<f32>) -> ()
+}
+
+// -----
+
 // Each of 4 samples has 3x2 positions: their sum is divided by 6. Mean squared error has no accuracy.
 // CHECK-LABEL: dg.graph @eval(
 // CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<4xf32>) typed

@@ -170,7 +170,9 @@ TEST_F(CompileTest, ReportsAreValues) {
   ASSERT_TRUE(simulated) << simulated.status().message();
   EXPECT_TRUE(simulated->package.empty());
   EXPECT_NE(simulated->text.find("\"step_us\""), std::string::npos);
-  EXPECT_NE(listOps().find("dg.matmul"), std::string::npos);
+  Result<std::string> table = listOps("");
+  ASSERT_TRUE(table) << table.status().message();
+  EXPECT_NE(table->find("dg.matmul"), std::string::npos);
 }
 
 } // namespace

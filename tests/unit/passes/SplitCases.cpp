@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace dg::passes::test {
@@ -77,6 +79,53 @@ void expectEqualToOneRank(const ModelCase &model, const std::vector<std::string>
       EXPECT_EQ(firstDifference(*one.outcome, *split.outcome, 1e-9), "");
     }
   }
+}
+
+void expectTextEqual(const std::string &text, const std::vector<int64_t> &sampleCounts,
+                     const std::vector<std::string> &meshes, const std::vector<int64_t> &microbatches) {
+  auto context = ir::test::makeContext();
+  OwningOpRef<ModuleOp> model = ir::test::parse(*context, text);
+  ASSERT_TRUE(model);
+  Training training{.optimizer = "sgd:lr=0.05,momentum=0.5", .sampleCounts = sampleCounts, .indexBound = 4};
+  training.numEvaluated = sampleCounts.back();
+  Attempt whole = trainWhole(*model, training);
+  ASSERT_TRUE(whole.outcome) << whole.error;
+  for (double loss : whole.outcome->losses)
+    ASSERT_TRUE(std::isfinite(loss));
+  for (const std::string &mesh : meshes)
+    for (int64_t count : microbatches) {
+      SCOPED_TRACE("'" + mesh + "' with " + std::to_string(count) + " micro-batches");
+      Attempt split = splitAndTrain(*model, training, {mesh, count});
+      ASSERT_TRUE(split.outcome) << split.error;
+      EXPECT_EQ(firstDifference(*whole.outcome, *split.outcome, 1e-9), "");
+    }
+}
+
+void expectEqualTexts(const std::string &text, const std::string &other, const std::string &optimizer,
+                      const std::string &otherOptimizer, const std::vector<int64_t> &sampleCounts,
+                      bool comparesLosses) {
+  auto context = ir::test::makeContext();
+  OwningOpRef<ModuleOp> model = ir::test::parse(*context, text), otherModel = ir::test::parse(*context, other);
+  ASSERT_TRUE(model && otherModel);
+  Training training{.optimizer = optimizer, .sampleCounts = sampleCounts, .indexBound = 4};
+  Attempt one = trainWhole(*model, training);
+  training.optimizer = otherOptimizer;
+  Attempt two = trainWhole(*otherModel, training);
+  ASSERT_TRUE(one.outcome && two.outcome) << one.error << two.error;
+  if (!comparesLosses) {
+    two.outcome->losses = one.outcome->losses;
+    two.outcome->evalLoss = one.outcome->evalLoss;
+  }
+  EXPECT_EQ(firstDifference(*one.outcome, *two.outcome, 1e-9), "");
+}
+
+void expectRejected(const std::string &text, int64_t batch, const Split &split, const std::string &says) {
+  auto context = ir::test::makeContext();
+  OwningOpRef<ModuleOp> model = ir::test::parse(*context, text);
+  ASSERT_TRUE(model);
+  auto [chunks, error] = splitModel(*model, {.optimizer = "sgd:lr=0.05", .sampleCounts = {batch}}, split);
+  EXPECT_FALSE(chunks);
+  EXPECT_NE(error.find(says), std::string::npos) << error;
 }
 
 } // namespace dg::passes::test

@@ -38,4 +38,16 @@ void expectEqualOnMeshes(const ModelCase &model, const std::vector<std::string> 
 void expectEqualToOneRank(const ModelCase &model, const std::vector<std::string> &meshes,
                           const std::vector<int64_t> &microbatches, Split how = {});
 
+/// Expects that a model in text trains finitely with SGD, and split as it does whole.
+void expectTextEqual(const std::string &text, const std::vector<int64_t> &sampleCounts,
+                     const std::vector<std::string> &meshes, const std::vector<int64_t> &microbatches);
+
+/// Expects that two models with the same parameters train alike, on batches of so many samples.
+void expectEqualTexts(const std::string &text, const std::string &other, const std::string &optimizer,
+                      const std::string &otherOptimizer, const std::vector<int64_t> &sampleCounts,
+                      bool comparesLosses = true);
+
+/// Expects that the model is refused for batches of so many samples, with a message that holds `says`.
+void expectRejected(const std::string &text, int64_t batch, const Split &split, const std::string &says);
+
 } // namespace dg::passes::test

@@ -15,6 +15,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
+#include <numeric>
 #include <random>
 
 using namespace mlir;
@@ -51,6 +52,7 @@ OwningOpRef<ModuleOp> differentiated(ModuleOp model, const Training &training, i
   DeduceTypesOptions deduce;
   deduce.batch = count;
   manager.addPass(createDeduceTypes(deduce));
+  manager.addPass(createNumberOps()); // streams of random numbers
   manager.addPass(createAddEvaluation());
   manager.addPass(createWeighSamples());
   manager.addPass(createTrainingForms());
@@ -62,6 +64,12 @@ OwningOpRef<ModuleOp> differentiated(ModuleOp model, const Training &training, i
   if (failed(manager.run(*module)))
     return {};
   return module;
+}
+
+HostTensor numbersTo(int64_t count) {
+  HostTensor numbers{{count}, std::vector<double>(size_t(count))};
+  std::iota(numbers.data.begin(), numbers.data.end(), 0.0);
+  return numbers;
 }
 
 HostTensor evenWeights(int64_t count) { return {{count}, std::vector<double>(size_t(count), 1.0 / double(count))}; }
@@ -109,6 +117,7 @@ Attempt trainWhole(ModuleOp model, const Training &training) {
   };
   auto run = [&](StringRef program, TensorMap &inputs, int64_t count, int64_t step) -> FailureOr<TensorMap> {
     inputs["sample_weight"] = evenWeights(count);
+    inputs["sample_index"] = numbersTo(count);
     ModuleOp module = moduleFor(count);
     if (!module)
       return failure();
@@ -147,7 +156,8 @@ std::pair<OwningOpRef<ModuleOp>, std::string> splitModel(ModuleOp model, const T
   options.mesh = *mesh;
   options.optimizer = training.optimizer;
   options.batch = (largest + parts - 1) / parts * data;
-  options.microbatches = split.microbatches;
+  options.microbatches = options.batchPieces = split.microbatches;
+  options.paddedRows = options.batch * split.microbatches - largest;
   options.zero = split.zero;
   options.chunksPerStage = split.chunksPerStage;
   options.isFolded = split.isFolded;

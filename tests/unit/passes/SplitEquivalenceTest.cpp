@@ -33,27 +33,6 @@ TEST(SplitEquivalence, LastBatchIsSmaller) {
   expectEqualOnMeshes(model, {"", "data=4", "pipe=2", "data=2,tensor=2,pipe=2"}, {1, 2, 4});
 }
 
-/// Expects that a model in text trains finitely, and split as it does whole.
-void expectTextEqual(const char *text, const std::vector<int64_t> &sampleCounts, const std::vector<std::string> &meshes,
-                     const std::vector<int64_t> &microbatches) {
-  auto context = dg::ir::test::makeContext();
-  mlir::OwningOpRef<mlir::ModuleOp> model = dg::ir::test::parse(*context, text);
-  ASSERT_TRUE(model);
-  Training training{.optimizer = "sgd:lr=0.05,momentum=0.5", .sampleCounts = sampleCounts};
-  training.numEvaluated = 3;
-  Attempt whole = trainWhole(*model, training);
-  ASSERT_TRUE(whole.outcome) << whole.error;
-  for (double loss : whole.outcome->losses)
-    ASSERT_TRUE(std::isfinite(loss));
-  for (const std::string &mesh : meshes)
-    for (int64_t count : microbatches) {
-      SCOPED_TRACE("'" + mesh + "' with " + std::to_string(count) + " micro-batches");
-      Attempt split = splitAndTrain(*model, training, {mesh, count});
-      ASSERT_TRUE(split.outcome) << split.error;
-      EXPECT_EQ(firstDifference(*whole.outcome, *split.outcome, 1e-9), "");
-    }
-}
-
 TEST(SplitEquivalence, PaddingPoisonsNothing) {
   // Values that a row of zeros would make infinite or NaN, in smaller last batches and uneven shards.
   constexpr const char *text = R"(
