@@ -42,6 +42,8 @@ endif()
 set(DG_PLAIN_CODE -fno-stack-protector -U_FORTIFY_SOURCE) # for what must need no library, as those kernels
 if(NOT DG_SANITIZE)
   add_compile_options(-fstack-protector-strong -fstack-clash-protection)
+  # What is undefined by an empty list's null pointer (memcpy of nothing) must not remove the tests of that pointer.
+  add_compile_options(-fno-delete-null-pointer-checks)
   if(CMAKE_BUILD_TYPE MATCHES "^Rel")
     add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) # needs an optimised build
   endif()
