@@ -183,6 +183,9 @@ Result<StepSource> chooseStep(Source &source, const Request &request, Messages &
                                {"--loss", !request.loss.empty()},
                                {"--metrics", request.metrics},
                                {"--accumulate", request.accumulate > 1},
+                               {"--schedule", !request.schedule.empty()},
+                               {"--zero", request.zero.value_or(0) > 0},
+                               {"--reduce-precision f32", request.reducesWide},
                                {"--recompute full", request.recompute == partitioner::Recompute::full}})
     if (isGiven && !step.isTraining)
       return Status::error(ErrorKind::usage,
@@ -360,6 +363,18 @@ void noteGuess(const Request &request, const PlannedStep &planned, Messages &mes
     messages.add(Message::Kind::note, guess);
 }
 
+/// Says which flags change nothing in the plan that was made.
+void noteIdleFlags(const Request &request, const plan::Plan &plan, Messages &messages) {
+  if (!request.schedule.empty() && plan.mesh.sizeOf(plan::Axis::pipe) == 1)
+    messages.add(Message::Kind::note,
+                 fmt::format("--schedule {} changes nothing: the plan has one stage", request.schedule));
+  if (request.zero.value_or(0) > 0 && plan.mesh.sizeOf(plan::Axis::data) == 1)
+    messages.add(Message::Kind::note,
+                 fmt::format("--zero {} changes nothing: there is one data rank to cut over", *request.zero));
+  if (request.reducesWide && plan.mesh.sizeOf(plan::Axis::data) == 1)
+    messages.add(Message::Kind::note, "--reduce-precision f32 changes nothing: there is one data rank");
+}
+
 Result<Output> run(const Request &given, Messages &messages) {
   Output output;
   PhaseWatch watch(output.phases);
@@ -421,6 +436,7 @@ Result<Output> run(const Request &given, Messages &messages) {
     return job.status();
   if (job->planned)
     noteGuess(request, *job->planned, messages);
+  noteIdleFlags(request, job->plan, messages);
   watch.note("passes, plan and kernels as loops");
   const bool isExplainedAlone = request.emit == Emit::nothing && request.simulate == Form::none;
   if (request.emit != Emit::dg && !isExplainedAlone)

@@ -221,29 +221,49 @@ double Segment::factorAt(double level, int64_t stepsGone, int64_t epochsGone) co
   return level;
 }
 
+namespace {
+
+/// Where a segment begins.
+struct Begin {
+  int64_t step = 0, epoch = 0;
+
+  void skip(const Segment &segment, int64_t stepsPerEpoch) {
+    if (segment.epochs > 0) {
+      epoch += int64_t(segment.epochs);
+      step = epoch * stepsPerEpoch;
+    } else {
+      step += int64_t(segment.steps);
+      epoch = step / stepsPerEpoch;
+    }
+  }
+};
+
+} // namespace
+
+int64_t LearningRateSchedule::stepOfLastPart(int64_t stepsPerEpoch) const {
+  Begin begin;
+  for (size_t i = 0; i + 1 < segments.size(); ++i)
+    begin.skip(segments[i], stepsPerEpoch);
+  return begin.step;
+}
+
 LearningRateSchedule::Place LearningRateSchedule::find(TrainingPoint at) const {
   Place place;
-  int64_t firstStep = 0, firstEpoch = 0;
+  Begin first;
   for (const Segment &segment : segments) {
     const bool isByEpochs = segment.epochs > 0;
     place.segment = &segment;
-    place.stepsGone = at.step - firstStep;
-    place.epochsGone = at.epoch - firstEpoch;
+    place.stepsGone = at.step - first.step;
+    place.epochsGone = at.epoch - first.epoch;
     if (segment.isEndless() ||
         (isByEpochs ? place.epochsGone < int64_t(segment.epochs) : place.stepsGone < int64_t(segment.steps)))
       return place;
-    const int64_t beginStep = firstStep, beginEpoch = firstEpoch;
-    if (isByEpochs) {
-      firstEpoch += int64_t(segment.epochs);
-      firstStep = firstEpoch * at.stepsPerEpoch;
-    } else {
-      firstStep += int64_t(segment.steps);
-      firstEpoch = firstStep / at.stepsPerEpoch;
-    }
+    const Begin begin = first;
+    first.skip(segment, at.stepsPerEpoch);
     // One cycle is down with its last step, the others with the step after it.
     place.level = segment.kind == Kind::oneCycle
                       ? segment.to
-                      : segment.factorAt(place.level, firstStep - beginStep, firstEpoch - beginEpoch);
+                      : segment.factorAt(place.level, first.step - begin.step, first.epoch - begin.epoch);
   }
   place.segment = nullptr;
   return place;

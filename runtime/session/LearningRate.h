@@ -38,6 +38,8 @@ public:
 
   /// Of the base rate, in the step after that point; without what a plateau took off. Does not allocate.
   double factorAt(TrainingPoint at) const;
+  /// The step after which its last part begins.
+  int64_t stepOfLastPart(int64_t stepsPerEpoch) const;
   /// Whether it needs evaluations.
   bool watchesEvaluations() const;
   /// Takes the loss of an evaluation; nothing happens unless a plateau has begun.

@@ -11,6 +11,7 @@
 #include "tools/dgrun/Where.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 
 using namespace dg;
@@ -20,6 +21,7 @@ int main(int argc, char **argv) {
   dgrun::Flags flags;
   if (auto code = dgrun::parseFlags(argc, argv, flags))
     return *code;
+  std::signal(SIGPIPE, SIG_IGN); // a reader of stdout that has gone fails its report, not the training
   LaunchOptions options;
   if (flags.json)
     options.describeEvent = session::launchEventLine;

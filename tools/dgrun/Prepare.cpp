@@ -403,12 +403,10 @@ Result<Assignment> prepare(const Flags &flags, const session::Job &job, const Wh
 }
 
 /// Where a training would go on with the rate 0, which its schedule has come to: "epoch 3", "step 501".
-static std::string findIdle(const Assignment &assignment) {
+static std::string findIdle(const Assignment &assignment, int64_t stepsPerEpoch) {
   const session::TrainingOptions &training = *assignment.training;
   if (training.learningRate == 0) // asked for
     return "";
-  const int64_t stepsPerEpoch =
-      std::max<int64_t>(session::stepsPerEpoch(assignment.job->plan(), training, assignment.dataset->numSamples()), 1);
   auto isIdle = [&](int64_t step, int64_t epoch) {
     constexpr double leastFactor = 1e-12; // a cosine in doubles ends near 0, not at it
     return std::abs(training.schedule.factorAt({step, epoch, stepsPerEpoch})) < leastFactor;
@@ -420,6 +418,16 @@ static std::string findIdle(const Assignment &assignment) {
       return fmt::format("epoch {}", epoch + 1);
   const int64_t last = training.steps > 0 ? training.steps : training.epochs * stepsPerEpoch;
   return last > 0 && isIdle(last - 1, (last - 1) / stepsPerEpoch) ? fmt::format("step {}", last) : "";
+}
+
+/// Says so where the training ends before its schedule comes to its last part.
+static std::string findUnreached(const session::TrainingOptions &training, int64_t stepsPerEpoch) {
+  const int64_t last = training.steps > 0 ? training.steps : training.epochs * stepsPerEpoch;
+  const int64_t begins = training.schedule.stepOfLastPart(stepsPerEpoch);
+  return last > 0 && begins >= last
+             ? fmt::format("--lr-schedule {} comes to its last part after step {}, but this training ends with step {}",
+                           training.schedule.describe(), begins, last)
+             : "";
 }
 
 /// Parameters that were drawn and never trained, in a run that only uses them.
@@ -479,7 +487,11 @@ std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignmen
     notes.push_back(need);
   if (flags.resume && !assignment.resume)
     notes.push_back(fmt::format("{} holds no checkpoint yet: this run begins at step 0", flags.checkpoint));
-  if (std::string idle = findIdle(assignment); !idle.empty())
+  const int64_t stepsPerEpoch =
+      std::max<int64_t>(session::stepsPerEpoch(assignment.job->plan(), training, assignment.dataset->numSamples()), 1);
+  if (std::string unreached = findUnreached(training, stepsPerEpoch); !unreached.empty())
+    notes.push_back(unreached);
+  if (std::string idle = findIdle(assignment, stepsPerEpoch); !idle.empty())
     notes.push_back(fmt::format("{} learns nothing: {} gives it the rate 0; --lr-schedule and --lr give it another",
                                 idle, assignment.training->schedule.describe()));
   return notes;

@@ -47,8 +47,10 @@ public:
     if (error != 0)
       return;
     errno = 0;
-    if (std::fwrite(text.data(), 1, text.size(), file) != text.size() || std::fflush(file) != 0)
-      error = errno != 0 ? errno : EIO;
+    if (std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0)
+      return;
+    error = errno != 0 ? errno : EIO;
+    fmt::print(stderr, "dgrun: warning: {}; the run goes on without it\n", failure().message());
   }
   Status failure() const {
     return error == 0 ? Status::ok()
@@ -239,8 +241,9 @@ public:
     warn(info);
   }
   void end(const EndInfo &info) override {
-    line("{} after {} steps ({} epochs) in {:.2f} s{}{}", info.stopped ? "stopped" : "done", info.steps, info.epochs,
-         info.seconds, lastLoss ? fmt::format(", last loss {:.6f}", *lastLoss) : "",
+    line("{} after {} steps{} in {:.2f} s{}{}", info.stopped ? "stopped" : "done", info.steps,
+         begun.program == plan::ProgramKind::train ? fmt::format(" ({} epochs)", info.epochs) : "", info.seconds,
+         lastLoss ? fmt::format(", last loss {:.6f}", *lastLoss) : "",
          !info.why.empty()    ? ": " + info.why
          : !info.stopped      ? ""
          : info.saved.empty() ? "; nothing was saved"

@@ -176,6 +176,18 @@ TEST_F(Dgrun, aReportThatCannotBeWrittenIsAFailure) {
   expectFailure(test::runCommand({"/bin/sh", "-c", command}), 74, {"stdout", "No space left"});
 }
 
+TEST_F(Dgrun, aReaderThatGoesAwayIsNotTheEndOfATraining) {
+  std::string directory = folder.path("saved");
+  std::string command = fmt::format(
+      "{{ sleep 0.2; {} {} --json --data x=randn:53x3 --data y=randn:53 --checkpoint {}; echo code $? >&2; }} | true",
+      DG_DGRUN, pack(1, 2), directory);
+  CommandResult result = test::runCommand({"/bin/sh", "-c", command});
+  EXPECT_NE(result.error.find("Broken pipe; the run goes on"), std::string::npos) << result.error;
+  EXPECT_NE(result.error.find("code 74"), std::string::npos) << result.error;
+  EXPECT_EQ(result.error.find("signal"), std::string::npos) << result.error;
+  EXPECT_FALSE(fs::is_empty(directory));
+}
+
 TEST_F(Dgrun, anInterruptLeavesNothingHalfWritten) {
   std::string directory = folder.path("results");
   fs::create_directory(directory);
