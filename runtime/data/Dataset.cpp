@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Dataset.h"
 
-#include "runtime/data/RandomSource.h"
-#include "runtime/data/Source.h"
+#include "runtime/data/source/RandomSource.h"
+#include "runtime/data/source/Source.h"
 #include "runtime/plan/Elements.h"
 #include "runtime/support/CounterRandom.h"
 

@@ -5,7 +5,7 @@
 
 #include "runtime/data/ChannelNormalization.h"
 #include "runtime/data/Conversion.h"
-#include "runtime/data/Tensor.h"
+#include "runtime/data/format/Tensor.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/support/Status.h"
 

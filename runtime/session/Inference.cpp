@@ -2,7 +2,7 @@
 #include "runtime/session/Inference.h"
 
 #include "runtime/data/Feeder.h"
-#include "runtime/data/TensorFiles.h"
+#include "runtime/data/format/TensorFiles.h"
 #include "runtime/plan/PlanFacts.h"
 #include "runtime/plan/SampleRows.h"
 #include "runtime/session/Evaluation.h"

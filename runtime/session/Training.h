@@ -5,7 +5,7 @@
 
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/data/Dataset.h"
-#include "runtime/data/SampleOrder.h"
+#include "runtime/data/order/SampleOrder.h"
 #include "runtime/session/Improvement.h"
 #include "runtime/session/Interval.h"
 #include "runtime/session/LearningRate.h"

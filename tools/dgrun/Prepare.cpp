@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgrun/Prepare.h"
 
-#include "runtime/data/HoldOut.h"
+#include "runtime/data/order/HoldOut.h"
 #include "runtime/session/DiskNeed.h"
 #include "runtime/session/Evaluation.h"
 #include "runtime/session/HostCores.h"

@@ -2,7 +2,7 @@
 // Proves, with real processes over UCX, what dgrun promises its users: losses that do not depend on the ranks, the same
 // bits after a stop and a resume, results, traces, and one clear message with the right exit code for every kind of bad
 // input.
-#include "runtime/data/TensorFiles.h"
+#include "runtime/data/format/TensorFiles.h"
 #include "runtime/package/Package.h"
 #include "tests/unit/TemporaryFolder.h"
 #include "tests/unit/session/CommandRun.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that results stand in the order of the samples, on any mesh and for any number of samples, and that nothing
 // half-written stays.
-#include "runtime/data/TensorFiles.h"
+#include "runtime/data/format/TensorFiles.h"
 #include "runtime/support/CounterRandom.h"
 #include "tests/unit/TemporaryFolder.h"
 #include "tests/unit/session/ThreadedRun.h"

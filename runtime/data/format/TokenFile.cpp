@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/data/SharedMapping.h"
-#include "runtime/data/TensorFiles.h"
+#include "runtime/data/format/SharedMapping.h"
+#include "runtime/data/format/TensorFiles.h"
 
 namespace dg::data {
 

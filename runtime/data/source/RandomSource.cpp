@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/data/RandomSource.h"
+#include "runtime/data/source/RandomSource.h"
 
 #include "runtime/support/CounterRandom.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/data/HoldOut.h"
+#include "runtime/data/order/HoldOut.h"
 
 #include "runtime/support/CounterRandom.h"
 

@@ -3,7 +3,7 @@
 // samples are arranged.
 #pragma once
 
-#include "runtime/data/Tensor.h"
+#include "runtime/data/format/Tensor.h"
 #include "runtime/support/Status.h"
 
 #include <string>

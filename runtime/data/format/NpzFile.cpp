@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Archives of numpy.savez and savez_compressed, read by libzip. A stored array stays where it is in the mapped file.
-#include "runtime/data/SharedMapping.h"
-#include "runtime/data/TensorFiles.h"
+#include "runtime/data/format/SharedMapping.h"
+#include "runtime/data/format/TensorFiles.h"
 
 #include <cstring>
 #include <new>

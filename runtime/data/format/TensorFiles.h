@@ -4,7 +4,7 @@
 // them.
 #pragma once
 
-#include "runtime/data/Tensor.h"
+#include "runtime/data/format/Tensor.h"
 #include "runtime/support/Status.h"
 
 #include <span>

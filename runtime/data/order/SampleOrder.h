@@ -3,7 +3,7 @@
 // so that every rank computes the same order for itself and a resumed run continues exactly.
 #pragma once
 
-#include "runtime/data/Permutation.h"
+#include "runtime/data/order/Permutation.h"
 
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/data/SampleOrder.h"
+#include "runtime/data/order/SampleOrder.h"
 
 #include "runtime/support/CounterRandom.h"
 

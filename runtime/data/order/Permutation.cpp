@@ -3,7 +3,7 @@
 // a place on a grid. Each round moves every row sideways, or every column up, by an amount that the row or column
 // decides: that is one-to-one, and so are all rounds together. A place outside the numbers is sent through again until
 // it is one of them ("cycle walking"), which is one-to-one too; the grid has at most columns - 1 such places.
-#include "runtime/data/Permutation.h"
+#include "runtime/data/order/Permutation.h"
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/data/Source.h"
+#include "runtime/data/source/Source.h"
 
-#include "runtime/data/TensorFiles.h"
+#include "runtime/data/format/TensorFiles.h"
 
 #include <algorithm>
 #include <array>

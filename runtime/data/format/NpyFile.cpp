@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/data/ByteOrder.h"
-#include "runtime/data/SharedMapping.h"
-#include "runtime/data/TensorFiles.h"
+#include "runtime/data/format/ByteOrder.h"
+#include "runtime/data/format/SharedMapping.h"
+#include "runtime/data/format/TensorFiles.h"
 
 #include <charconv>
 #include <cstring>

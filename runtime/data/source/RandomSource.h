@@ -3,7 +3,7 @@
 // so every plan sees the same data.
 #pragma once
 
-#include "runtime/data/Tensor.h"
+#include "runtime/data/format/Tensor.h"
 #include "runtime/support/Status.h"
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/data/Tensor.h"
+#include "runtime/data/format/Tensor.h"
 
 #include <fmt/format.h>
 
