@@ -35,6 +35,13 @@ Result<Tensor> openSafetensors(const std::string &path, const std::string &name)
 /// samples.
 Result<Tensor> openTokens(const std::string &path, DType type, int64_t length, int64_t shift);
 
+/// Columns of a table with commas (.csv) or tabs (.tsv), read into memory as textType(argument) says: one by name,
+/// or a run of them, "FIRST..LAST"; a table whose first row holds only numbers has no names, and columns have numbers
+/// from 0. One column gives samples without dimension. Each cell must hold a number.
+Result<Tensor> openCsv(const std::string &path, const std::string &columns, DType argument);
+Result<Tensor> readCsv(const std::string &where, std::span<const std::byte> bytes, char separator,
+                       const std::string &columns, DType argument);
+
 /// The header of a .npy file of version 1 for a little-endian C-order array; its size is a multiple of 64.
 std::string makeNpyHeader(DType type, const std::vector<int64_t> &shape);
 

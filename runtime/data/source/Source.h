@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the user wrote for an argument (`a.npy,b.npy:nhwc`), read once into files, what is taken of each, and how its
-// samples are arranged.
+// What the user wrote for an argument (`a.npy,b.npy:nhwc`, `{000..099}.tar:jpg:resize`), read once into files, what is
+// taken of each, and how its samples are arranged.
 #pragma once
 
-#include "runtime/data/format/Tensor.h"
+#include "runtime/data/source/Argument.h"
+#include "runtime/data/source/ImageSets.h"
+#include "runtime/data/source/SampleSet.h"
 #include "runtime/support/Status.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,17 +23,18 @@ enum class Arrangement {
 
 struct Source {
   std::string path;
-  std::string member; ///< of an archive its array or tensor, of a token file "+1"; empty: none given
+  std::string member; ///< of an archive its array or part, of a table its columns, of a token file "+1"; empty: none
   Arrangement arrangement = Arrangement::same;
-  std::string text; ///< path and suffix, for messages
+  ImageOptions images;
+  bool wantsClass = false; ///< `:class`: of a folder the numbers of the classes, not the images
+  std::string text;        ///< path and suffix, for messages
 };
 
-/// The files of a list. A suffix that only the last one has is of the whole list; else each has one or none has. Fails
-/// with usage.
+/// The files of a list, braces and globs opened out. A suffix that only the last one has is of the whole list; else
+/// each has one or none has. Fails with usage, or with badInput where a glob finds nothing.
 Result<std::vector<Source>> parseSources(const std::string &list);
 
-/// Opens one file, whatever its format. `argument` names the tensor of a .safetensors file that is not said, and
-/// `sampleShape` is what a token file is cut into.
-Result<Tensor> openSource(const Source &source, const std::string &argument, const std::vector<int64_t> &sampleShape);
+/// Opens one file or folder, whatever its format.
+Result<std::shared_ptr<const SampleSet>> openSource(const Source &source, const Argument &argument);
 
 } // namespace dg::data
