@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/checkpoint/CheckpointSave.h"
+#include "runtime/data/Prefetch.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/ProgressBoard.h"
 #include "runtime/session/report/MemoryUse.h"
@@ -37,6 +38,7 @@ struct RankRun {
   ProgressLine *progress = nullptr; ///< may be null
   TraceRecorder *trace = nullptr;   ///< may be null
   std::chrono::milliseconds timeout{30'000};
+  data::PrefetchOptions readAhead;
   std::string target;         ///< of the kernels, for the report
   uint64_t residentBytes = 0; ///< of the process when it started, for the report
 

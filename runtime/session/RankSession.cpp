@@ -256,6 +256,8 @@ Result<int> RankSession::work() {
   run.progress = &context.board();
   run.trace = trace.get();
   run.timeout = assignment.timeout;
+  run.readAhead = assignment.readAhead;
+  run.readAhead.timeout = assignment.timeout;
   run.target = target;
   run.residentBytes = startBytes;
   int code = 0;

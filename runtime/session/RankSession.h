@@ -27,6 +27,7 @@ struct Assignment {
   uint32_t threads = 1;
   int64_t ranksOnHost = 1;    ///< that share its cores
   uint64_t residentBytes = 0; ///< of dgrun before it opened anything
+  data::PrefetchOptions readAhead;
   uint64_t seed = 0;
   std::chrono::milliseconds timeout{30'000};
   std::string tracePath; ///< empty: none

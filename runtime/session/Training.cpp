@@ -104,6 +104,8 @@ private:
     int64_t left = dataset.numSamples() - state.position;
     return options.dropLast && left < batch ? 0 : std::min(left, batch);
   }
+  /// The steps from now on, for who reads ahead.
+  data::StepOrder stepsToCome() const;
   int64_t stepsPerEpoch() const { return session::stepsPerEpoch(run.plan, options, dataset.numSamples()); }
   /// Where the schedule stands after `step` steps.
   TrainingPoint pointAt(int64_t step) const { return {step, state.epoch, std::max<int64_t>(stepsPerEpoch(), 1)}; }
@@ -163,6 +165,7 @@ private:
   bool isNewBest = false;   ///< the last evaluation, which then is saved
   bool isSaveAsked = false; ///< by SIGUSR1
   uint64_t stepsHere = 0;   ///< of this process, those of evaluations too
+  int64_t samplesHere = 0;  ///< that this process has trained on
   Clock::time_point started = Clock::now();
 };
 
@@ -187,6 +190,7 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
     evaluation.emplace(std::move(*made));
   }
   DG_RETURN_IF_ERROR(saver.begin(resume));
+  feeder.readAhead(run.readAhead, stepsToCome());
   StartInfo info;
   info.plan = &run.plan;
   info.program = plan::ProgramKind::train;
@@ -205,6 +209,25 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
   return Status::ok();
 }
 
+data::StepOrder Loop::stepsToCome() const {
+  struct Place {
+    int64_t epoch, position;
+  };
+  const int64_t numSamples = dataset.numSamples(), perEpoch = stepsPerEpoch(), left = numSamples - state.position;
+  const int64_t leftSteps = options.dropLast ? left / batch : (left + batch - 1) / batch;
+  auto placeOf = [=, batch = batch, epoch = state.epoch, position = state.position](int64_t step) -> Place {
+    if (step < leftSteps)
+      return {epoch, position + step * batch};
+    step -= leftSteps;
+    return {epoch + 1 + step / perEpoch, step % perEpoch * batch};
+  };
+  return {[=, batch = batch](int64_t step) { return std::min(batch, numSamples - placeOf(step).position); },
+          [=, shuffle = options.shuffle, seed = options.seed](int64_t step, int64_t number) {
+            const Place place = placeOf(step);
+            return data::SampleOrder(numSamples, shuffle, seed, place.epoch)[place.position + number];
+          }};
+}
+
 Status Loop::runStep(const data::SampleOrder &order, int64_t count) {
   auto begin = Clock::now();
   const double learningRate = learningRateAt(state.step);
@@ -220,6 +243,7 @@ Status Loop::runStep(const data::SampleOrder &order, int64_t count) {
   info.stepUs = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
   info.stepInEpoch = state.position / batch + 1;
   state.position += count;
+  samplesHere += count;
   info.step = ++state.step;
   info.epoch = state.epoch + 1;
   info.samples = count;
@@ -357,9 +381,12 @@ Result<Outcome> Loop::finish(Outcome outcome) {
   if (!saver.isOn() && outcome == Outcome::done)
     DG_RETURN_IF_ERROR(run.agree(checkParameters()));
   DG_RETURN_IF_ERROR(save(true));
-  EndInfo info{state.step, state.epoch, secondsSince(started)};
+  EndInfo info;
+  info.steps = state.step, info.epochs = state.epoch, info.seconds = secondsSince(started);
   info.stopped = outcome == Outcome::stopped;
   info.arenaBytes = run.executor.arenaBytes(), info.peakBytes = run.peakBytes();
+  info.samples = samplesHere;
+  info.data = feeder.wait();
   if (saver.isOn())
     info.saved = saver.last();
   if (isStoppedByRule())

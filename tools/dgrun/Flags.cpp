@@ -62,10 +62,12 @@ static void addData(CLI::Option_group &app, Flags &flags) {
   app.add_option(
          "--data", flags.data,
          "ARGUMENT=SOURCE: IDX(.gz), .npy, .npz[:NAME], .safetensors[:NAME], token files .u16/.u32 (:+1 for the "
-         "tokens that follow), - for one of them on stdin, shards separated by commas (a suffix at the end is of all "
-         "of them), or randn:1000x10, "
-         "randint:10:1000; shapes must match, or end with :nhwc (channels last in the file) or :reshape (its elements "
-         "in their order); default: none")
+         "tokens that follow), - for one of them on stdin; a folder of class folders with .jpg and .png (:class for "
+         "the "
+         "numbers of the classes), images, .tar:PART (npy, cls, txt, jpg, png, json:FIELD), .csv:COLUMN or "
+         ":FIRST..LAST; shards separated by commas, as {000..099}, or by * (a suffix at the end is of all of them); or "
+         "randn:1000x10, randint:10:1000; shapes must match, or end with :nhwc (channels last in the file) or "
+         ":reshape (its elements in their order), images with :resize, :rgb or :gray; default: none")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--eval-data", flags.evalData,
@@ -92,6 +94,12 @@ static void addData(CLI::Option_group &app, Flags &flags) {
                      ->check(wholeNumber());
   app.add_flag("--no-shuffle", flags.noShuffle, "take the samples in the order of the files; default: off")
       ->excludes(buffer);
+  app.add_option("--prefetch", flags.prefetch,
+                 "steps whose data are read ahead; default: 2 where samples are decoded (images, archives), else 0")
+      ->check(wholeNumber(0, 64));
+  app.add_option("--readers", flags.readers,
+                 "threads of each rank that read ahead; default: the cores that its --threads leave, 1 to 8")
+      ->check(wholeNumber(1, 256));
   app.add_flag("--drop-last", flags.dropLast, "leave out a last, smaller batch; default: it is trained too");
   app.add_option("--input", flags.input, "ARGUMENT=@FILE: what to infer from, or - for stdin; default: none")
       ->expected(1)

@@ -14,6 +14,7 @@ struct Flags {
   std::optional<int64_t> ranks;
   std::optional<uint32_t> threads;
   std::vector<std::string> data, evalData, normalize, input, output;
+  std::optional<int64_t> prefetch, readers;
   std::optional<int64_t> evalBatch, shuffleBuffer, epochs, steps;
   bool checkNumerics = false, allowNan = false, dryRun = false;
   int64_t checkReplicas = 0;

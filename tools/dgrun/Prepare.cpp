@@ -393,6 +393,11 @@ Result<Assignment> prepare(const Flags &flags, const session::Job &job, const Wh
       flags.threads.value_or(std::max(1u, uint32_t(session::usableCores().size()) / uint32_t(where.ranksOnHost)));
   if (assignment.dryRun)
     return assignment; // it needs no data
+  constexpr int64_t mostReaders = 8;
+  const int64_t coresOfRank = int64_t(session::usableCores().size()) / where.ranksOnHost;
+  assignment.readAhead.steps = flags.prefetch;
+  assignment.readAhead.readers =
+      flags.readers.value_or(std::clamp<int64_t>(coresOfRank - int64_t(assignment.threads), 1, mostReaders));
   bool isInference = !flags.input.empty() || !flags.output.empty() || !plan.findProgram(plan::ProgramKind::train);
   DG_RETURN_IF_ERROR(openCheckpoint(flags, plan, isInference || flags.evaluate, assignment));
   assignment.seed = flags.seed.value_or(assignment.resume ? assignment.resume->state().seed : 0);
@@ -467,6 +472,10 @@ std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignmen
     for (const checkpoint::PassedOver &one : assignment.resume->passedOver())
       notes.push_back(fmt::format("{}; --resume-older goes back from step {} to step {}", one.reason, one.step,
                                   assignment.resume->state().step));
+  for (const auto *dataset : {&assignment.dataset, &assignment.evalDataset})
+    if (*dataset)
+      for (std::string &note : (*dataset)->notes())
+        notes.push_back(std::move(note));
   if (!assignment.training) {
     if (std::string random = findRandom(assignment); !random.empty())
       notes.push_back(random);

@@ -153,6 +153,11 @@ public:
     JsonLine line("end");
     line.add("steps", info.steps).add("epochs", info.epochs).add("seconds", info.seconds);
     line.add("arena_bytes", info.arenaBytes).add("peak_rss_bytes", info.peakBytes);
+    line.add("samples", info.samples).add("data_wait_seconds", info.data.waitSeconds);
+    if (info.data.readers > 0) {
+      line.add("readers", info.data.readers).add("data_read_seconds", info.data.readSeconds);
+      line.add("prefetch_steps", info.data.steps).add("prefetch_bytes", info.data.bytes);
+    }
     line.addRaw("stopped", info.stopped ? "true" : "false");
     line.addRaw("resumable", info.stopped && !info.saved.empty() ? "true" : "false");
     if (!info.why.empty())
@@ -241,6 +246,7 @@ public:
     warn(info);
   }
   void end(const EndInfo &info) override {
+    printWait(info);
     line("{} after {} steps{} in {:.2f} s{}{}", info.stopped ? "stopped" : "done", info.steps,
          begun.program == plan::ProgramKind::train ? fmt::format(" ({} epochs)", info.epochs) : "", info.seconds,
          lastLoss ? fmt::format(", last loss {:.6f}", *lastLoss) : "",
@@ -262,6 +268,17 @@ private:
         text += fmt::format("  {}: {:.2f} %", kind, 100 * parts[kind]);
     if (!text.empty())
       line("  accuracy by class{}", text);
+  }
+  /// Where steps have waited for data, how many readers it would take.
+  void printWait(const EndInfo &info) {
+    constexpr double leastPart = 0.01;
+    const data::DataWait &data = info.data;
+    const double computed = info.seconds - data.waitSeconds;
+    if (data.readers == 0 || data.waitSeconds < leastPart * info.seconds || computed <= 0)
+      return;
+    const int64_t enough = std::max(int64_t(std::ceil(data.readSeconds / computed)), data.readers + 1);
+    line("data: steps waited {:.2f} s ({:.0f} %) for {} reader{}; {} readers on free cores would keep up",
+         data.waitSeconds, 100 * data.waitSeconds / info.seconds, data.readers, data.readers == 1 ? "" : "s", enough);
   }
   void clearBar() {
     if (!std::exchange(barShown, false))

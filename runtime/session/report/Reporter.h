@@ -3,6 +3,7 @@
 // rank 0 reports; the others have a silent reporter, so that the loop is the same everywhere.
 #pragma once
 
+#include "runtime/data/Prefetch.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/session/report/LogPace.h"
 #include "runtime/session/report/Metrics.h"
@@ -85,6 +86,8 @@ struct EndInfo {
   bool stopped = false;                   ///< by SIGTERM or Ctrl-C, before its end
   uint64_t arenaBytes = 0, peakBytes = 0; ///< of rank 0: what the plan gives it, and what it took above its start
   std::string saved;                      ///< the checkpoint of the last step; empty: it was not saved
+  int64_t samples = 0;                    ///< that this process has fed
+  data::DataWait data;                    ///< of rank 0
   std::string why;                        ///< a training ended early because of its evaluations
 };
 
