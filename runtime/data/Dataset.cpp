@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Dataset.h"
 
+#include "runtime/data/remote/DataCache.h"
 #include "runtime/data/source/RandomSource.h"
 #include "runtime/data/source/Source.h"
 #include "runtime/plan/Elements.h"
 #include "runtime/support/CounterRandom.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <new>
 #include <optional>
+#include <thread>
 #include <utility>
 
 namespace dg::data {
@@ -234,21 +239,49 @@ static Result<std::shared_ptr<const SampleSet>> openRandom(const Source &source,
       std::make_shared<TensorSet>(source.text, std::move(*tensor), argument.isWhole));
 }
 
-Result<Column> Dataset::openColumn(const Argument &argument, const DataSpecs &specs) {
+/// The files of every argument that has data; those of other machines are here once it returns.
+static Result<std::map<std::string, std::vector<Source>>> findSources(const std::vector<Argument> &arguments,
+                                                                      const DataSpecs &specs) {
+  std::map<std::string, std::vector<Source>> found;
+  std::vector<std::string> remote;
+  for (const Argument &argument : arguments) {
+    const auto text = specs.sources.find(argument.name);
+    if (text == specs.sources.end())
+      continue;
+    Source random;
+    random.text = text->second;
+    auto sources = isRandomSpec(text->second) ? std::vector<Source>{random} : parseSources(text->second);
+    if (!sources)
+      return sources.status();
+    for (const Source &source : *sources)
+      if (isRemote(source.path))
+        remote.push_back(source.path);
+    found[argument.name] = std::move(*sources);
+  }
+  std::sort(remote.begin(), remote.end());
+  remote.erase(std::unique(remote.begin(), remote.end()), remote.end());
+  auto paths = DataCache(specs.cache, specs.transfers).fetch(remote);
+  if (!paths)
+    return paths.status();
+  for (auto &[name, sources] : found)
+    for (Source &source : sources)
+      if (auto at = std::lower_bound(remote.begin(), remote.end(), source.path);
+          at != remote.end() && *at == source.path)
+        source.path = (*paths)[size_t(at - remote.begin())];
+  return found;
+}
+
+Result<Column> Dataset::openColumn(const Argument &argument, const DataSpecs &specs,
+                                   const std::vector<Source> &sources) {
   Column column;
   column.target = argument;
   column.text = specs.sources.at(argument.name);
   column.elements = elementsOf(argument.sampleShape, 0);
   const bool isRandom = isRandomSpec(column.text);
-  Source random;
-  random.text = column.text;
-  auto sources = isRandom ? std::vector<Source>{random} : parseSources(column.text);
-  if (!sources)
-    return sources.status();
-  if (argument.isWhole && sources->size() > 1)
+  if (argument.isWhole && sources.size() > 1)
     return Status::error(ErrorKind::badInput, "{}: found {} files, expected one for argument '{}'", column.text,
-                         sources->size(), argument.name);
-  for (const Source &source : *sources) {
+                         sources.size(), argument.name);
+  for (const Source &source : sources) {
     auto samples = isRandom ? openRandom(source, argument, specs.seed) : openSource(source, argument);
     if (!samples)
       return samples.status();
@@ -280,7 +313,8 @@ Result<Column> Dataset::openColumn(const Argument &argument, const DataSpecs &sp
       else
         return Column::findIn<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>;
     });
-  DG_RETURN_IF_ERROR(column.checkBeginning());
+  if (!specs.findsBad)
+    DG_RETURN_IF_ERROR(column.checkBeginning());
   return column;
 }
 
@@ -303,12 +337,15 @@ Result<Dataset> Dataset::open(const std::vector<Argument> &arguments, const Data
     if (!isArgument(name))
       return Status::error(ErrorKind::usage, "--normalize {}=…: the model has no argument '{}'; it has {}", name, name,
                            fmt::join(names, ", "));
+  auto sources = findSources(arguments, specs);
+  if (!sources)
+    return sources.status();
   Dataset dataset;
   for (const Argument &argument : arguments) {
     if (!specs.sources.contains(argument.name))
       return Status::error(ErrorKind::usage, "argument '{}' has no data; add {} {}=FILE", argument.name, specs.flag,
                            argument.name);
-    auto column = openColumn(argument, specs);
+    auto column = openColumn(argument, specs, sources->at(argument.name));
     if (!column)
       return column.status();
     if (!dataset.columns.empty() && column->numSamples() != dataset.numSamples())
@@ -320,8 +357,66 @@ Result<Dataset> Dataset::open(const std::vector<Argument> &arguments, const Data
   return dataset;
 }
 
+Result<std::vector<BadSample>> Dataset::findBad(int64_t most, int64_t numThreads,
+                                                const std::function<bool()> &isStopped) const {
+  constexpr int64_t atOnce = 16;
+  std::vector<BadSample> bad;
+  std::mutex mutex;
+  std::atomic<int64_t> next = 0;
+  std::atomic<bool> isOver = false;
+  Status failure = Status::ok();
+  auto fail = [&](Status status) {
+    failure = std::move(status);
+    isOver = true;
+  };
+  auto check = [&](int64_t sample, std::vector<std::byte> &row, Scratch &scratch) {
+    for (const Column &column : columns) {
+      row.resize(size_t(column.bytesOfSample()));
+      Status status = column.copySample(sample, row.data(), scratch);
+      if (status)
+        continue;
+      std::lock_guard lock(mutex);
+      bad.push_back({sample, status.message()});
+      if (status.kind() != ErrorKind::badInput && !isOver)
+        fail(std::move(status)); // memory or a decoder is missing: no sample's fault
+      else if (int64_t(bad.size()) > most && !isOver)
+        fail(Status::error(ErrorKind::badInput, "more than {} samples cannot be read (--skip-bad), as {}", most,
+                           status.message()));
+      return;
+    }
+  };
+  auto work = [&] {
+    std::vector<std::byte> row;
+    Scratch scratch;
+    for (int64_t begin = next.fetch_add(atOnce); begin < numSamples() && !isOver; begin = next.fetch_add(atOnce))
+      try {
+        for (int64_t sample = begin; sample < std::min(begin + atOnce, numSamples()) && !isOver; ++sample)
+          check(sample, row, scratch);
+        if (isStopped && isStopped())
+          isOver = true;
+      } catch (const std::bad_alloc &) {
+        std::lock_guard lock(mutex);
+        fail(Status::error(ErrorKind::runFailed, "no memory to read samples {} to {}", begin, begin + atOnce - 1));
+      }
+  };
+  std::vector<std::thread> threads;
+  for (int64_t i = 0; i < numThreads; ++i)
+    threads.emplace_back(work);
+  for (std::thread &thread : threads)
+    thread.join();
+  if (!failure)
+    return failure;
+  if (isOver)
+    return Status::error(ErrorKind::runFailed, "stopped while samples were looked at");
+  std::sort(bad.begin(), bad.end(), [](const BadSample &a, const BadSample &b) { return a.number < b.number; });
+  return bad;
+}
+
 Dataset Dataset::take(std::vector<int64_t> samples) const {
   Dataset taken = *this;
+  if (!columns.empty())
+    for (int64_t &sample : samples)
+      sample = columns.front().numberOf(sample);
   auto rows = std::make_shared<const std::vector<int64_t>>(std::move(samples));
   for (Column &column : taken.columns)
     column.rows = rows;

@@ -6,11 +6,13 @@
 
 #include "runtime/data/ChannelNormalization.h"
 #include "runtime/data/Conversion.h"
+#include "runtime/data/remote/Transfer.h"
 #include "runtime/data/source/Argument.h"
 #include "runtime/data/source/SampleSet.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/support/Status.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -85,8 +87,17 @@ struct DataSpecs {
   std::map<std::string, std::string> sources; ///< argument → spec
   std::map<std::string, Normalization> normalizations;
   std::map<std::string, std::vector<Normalization>> channelNormalizations;
+  std::string cache;           ///< folder for files of other machines; empty: none
+  TransferLimits transfers;    ///< of these files
+  bool findsBad = false;       ///< findBad is asked next: opening looks at no values
   uint64_t seed = 0;           ///< of the random sources
   std::string flag = "--data"; ///< for messages
+};
+
+/// A sample that cannot be fed, and why.
+struct BadSample {
+  int64_t number = 0;
+  std::string why;
 };
 
 /// Immutable once open: any thread may read, and processes forked later share its memory.
@@ -103,13 +114,18 @@ public:
   std::vector<std::string> notes() const;
   /// Whether any of its columns is.
   bool isDecoded() const;
-  /// The samples of these numbers, in this order; it shares the memory of this set, of which all samples were taken.
+  /// The samples that cannot be read, in their order. Reads every sample once, with so many threads, which have ended
+  /// when it returns. Fails with what is wrong with one of them if there are more than `most`, or if `isStopped`.
+  Result<std::vector<BadSample>> findBad(int64_t most, int64_t numThreads,
+                                         const std::function<bool()> &isStopped) const;
+  /// The samples of these numbers, in this order; it shares the memory of this set.
   Dataset take(std::vector<int64_t> samples) const;
   /// Null if there is none.
   const Column *find(const std::string &argument) const;
 
 private:
-  static Result<Column> openColumn(const Argument &argument, const DataSpecs &specs);
+  static Result<Column> openColumn(const Argument &argument, const DataSpecs &specs,
+                                   const std::vector<Source> &sources);
   std::vector<Column> columns;
 };
 

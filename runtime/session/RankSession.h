@@ -28,6 +28,7 @@ struct Assignment {
   int64_t ranksOnHost = 1;    ///< that share its cores
   uint64_t residentBytes = 0; ///< of dgrun before it opened anything
   data::PrefetchOptions readAhead;
+  std::vector<std::string> dataNotes; ///< what was left out of the data sets
   uint64_t seed = 0;
   std::chrono::milliseconds timeout{30'000};
   std::string tracePath; ///< empty: none

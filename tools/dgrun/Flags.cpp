@@ -65,7 +65,8 @@ static void addData(CLI::Option_group &app, Flags &flags) {
          "tokens that follow), - for one of them on stdin; a folder of class folders with .jpg and .png (:class for "
          "the "
          "numbers of the classes), images, .tar:PART (npy, cls, txt, jpg, png, json:FIELD), .csv:COLUMN or "
-         ":FIRST..LAST; shards separated by commas, as {000..099}, or by * (a suffix at the end is of all of them); or "
+         ":FIRST..LAST; of files on http://, https://, s3:// and hdfs:// too; shards separated by commas, as "
+         "{000..099}, or by * (a suffix at the end is of all of them); or "
          "randn:1000x10, randint:10:1000; shapes must match, or end with :nhwc (channels last in the file) or "
          ":reshape (its elements in their order), images with :resize, :rgb or :gray; default: none")
       ->expected(1)
@@ -94,6 +95,13 @@ static void addData(CLI::Option_group &app, Flags &flags) {
                      ->check(wholeNumber());
   app.add_flag("--no-shuffle", flags.noShuffle, "take the samples in the order of the files; default: off")
       ->excludes(buffer);
+  app.add_option("--data-cache", flags.dataCache,
+                 "folder where files of other machines are kept and looked for; default: none");
+  app.add_option(
+         "--skip-bad", flags.skipBad,
+         "leave out samples that cannot be read, at most so many; all are read once before the run; default: the "
+         "first one ends it")
+      ->check(wholeNumber(0));
   app.add_option("--prefetch", flags.prefetch,
                  "steps whose data are read ahead; default: 2 where samples are decoded (images, archives), else 0")
       ->check(wholeNumber(0, 64));

@@ -14,7 +14,7 @@ struct Flags {
   std::optional<int64_t> ranks;
   std::optional<uint32_t> threads;
   std::vector<std::string> data, evalData, normalize, input, output;
-  std::optional<int64_t> prefetch, readers;
+  std::optional<int64_t> prefetch, readers, skipBad;
   std::optional<int64_t> evalBatch, shuffleBuffer, epochs, steps;
   bool checkNumerics = false, allowNan = false, dryRun = false;
   int64_t checkReplicas = 0;
@@ -22,7 +22,7 @@ struct Flags {
   std::optional<double> validation;
   std::optional<int64_t> keep, maxLost;
   std::optional<std::string> evalEvery, keepBest, stopWhen, logEvery, jsonEvery;
-  std::string logDirectory;
+  std::string logDirectory, dataCache;
   std::optional<double> learningRate;
   std::optional<std::string> schedule, checkpointEvery;
   std::optional<uint64_t> seed;

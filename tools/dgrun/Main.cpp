@@ -66,7 +66,7 @@ int main(int argc, char **argv) {
   }
   auto assignment = dgrun::prepare(flags, **job, *where);
   if (!assignment)
-    return endBeforeRanks(options, assignment.status());
+    return isStopAsked() ? endStopped(options) : endBeforeRanks(options, assignment.status());
   if (lock)
     if (Status status = dgrun::claimFolder(*lock, *assignment); !status)
       return endBeforeRanks(options, status);

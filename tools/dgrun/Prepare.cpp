@@ -2,6 +2,7 @@
 #include "tools/dgrun/Prepare.h"
 
 #include "runtime/data/order/HoldOut.h"
+#include "runtime/launch/link/HeldSignals.h"
 #include "runtime/session/DiskNeed.h"
 #include "runtime/session/Evaluation.h"
 #include "runtime/session/HostCores.h"
@@ -19,10 +20,14 @@ namespace dg::dgrun {
 using session::Assignment;
 namespace fs = std::filesystem;
 
-static Result<data::DataSpecs> readSpecs(const char *flag, const std::vector<std::string> &sources,
-                                         const std::vector<std::string> &normalizations, uint64_t seed) {
+static Result<data::DataSpecs> readSpecs(const char *flag, const std::vector<std::string> &sources, const Flags &flags,
+                                         uint64_t seed) {
   data::DataSpecs specs;
   specs.flag = flag;
+  specs.cache = flags.dataCache;
+  specs.findsBad = flags.skipBad.has_value();
+  specs.transfers.silence = std::chrono::milliseconds(int64_t(std::min(flags.timeoutSeconds, 1e6) * 1000));
+  specs.transfers.isStopped = isStopAsked;
   specs.seed = seed;
   for (const std::string &text : sources) {
     auto pair = data::splitAssignment(flag, text);
@@ -32,7 +37,7 @@ static Result<data::DataSpecs> readSpecs(const char *flag, const std::vector<std
       return Status::error(ErrorKind::usage, "{} {}: '{}' was given before; separate shards by commas", flag, text,
                            pair->first);
   }
-  for (const std::string &text : normalizations) {
+  for (const std::string &text : flags.normalize) {
     auto pair = data::splitAssignment("--normalize", text);
     if (!pair)
       return pair.status();
@@ -61,15 +66,49 @@ static Result<data::Dataset> openDataset(const plan::Plan &plan, plan::ProgramKi
   return data::Dataset::open(*arguments, specs);
 }
 
+/// The samples that are left where --skip-bad leaves some out, else nothing; what was left out goes to `notes`.
+static Result<std::optional<std::vector<int64_t>>> findGood(const Flags &flags, const data::Dataset &dataset,
+                                                            std::vector<std::string> &notes) {
+  using Found = std::optional<std::vector<int64_t>>;
+  if (!flags.skipBad)
+    return Found();
+  auto bad = dataset.findBad(*flags.skipBad, int64_t(session::usableCores().size()), isStopAsked);
+  if (!bad)
+    return bad.status();
+  if (bad->empty())
+    return Found();
+  if (int64_t(bad->size()) == dataset.numSamples())
+    return Status::error(ErrorKind::badInput, "none of {} samples can be read, as {}", bad->size(), bad->front().why);
+  constexpr size_t mostNamed = 5;
+  for (size_t i = 0; i < std::min(bad->size(), mostNamed); ++i)
+    notes.push_back("left out: " + (*bad)[i].why);
+  notes.push_back(
+      fmt::format("--skip-bad {}: {} of {} samples were left out", *flags.skipBad, bad->size(), dataset.numSamples()));
+  std::vector<int64_t> good;
+  auto next = bad->begin();
+  for (int64_t sample = 0; sample < dataset.numSamples(); ++sample)
+    if (next != bad->end() && next->number == sample)
+      ++next;
+    else
+      good.push_back(sample);
+  return Found(std::move(good));
+}
+
 /// What --eval-data names, which the plan can evaluate in batches of `batch`.
-static Result<data::Dataset> openEvalData(const Flags &flags, const plan::Plan &plan, int64_t batch, uint64_t seed) {
+static Result<data::Dataset> openEvalData(const Flags &flags, const plan::Plan &plan, int64_t batch, uint64_t seed,
+                                          std::vector<std::string> &notes) {
   DG_RETURN_IF_ERROR(session::checkEvaluation(plan, batch));
-  auto specs = readSpecs("--eval-data", flags.evalData, flags.normalize, seed);
+  auto specs = readSpecs("--eval-data", flags.evalData, flags, seed);
   if (!specs)
     return specs.status();
   auto dataset = openDataset(plan, plan::ProgramKind::eval, *specs);
   if (!dataset)
     return dataset.status();
+  auto good = findGood(flags, *dataset, notes);
+  if (!good)
+    return good.status();
+  if (*good)
+    dataset = dataset->take(std::move(**good));
   DG_RETURN_IF_ERROR(session::checkWholeBatches(
       *plan.findProgram(plan::ProgramKind::eval), batch, dataset->numSamples(), "--eval-data",
       "compile it with a --batch that divides them, and leave --eval-batch out"));
@@ -169,6 +208,8 @@ static Status prepareInference(const Flags &flags, const plan::Plan &plan, bool 
                          "--input and --output infer; --data, --eval-data, --epochs and --steps train");
   if (std::string flag = findTrainingFlag(flags); !flag.empty() || flags.evalBatch)
     return Status::error(ErrorKind::usage, "{}: this run infers; leave it out", flag.empty() ? "--eval-batch" : flag);
+  if (flags.skipBad)
+    return Status::error(ErrorKind::usage, "--skip-bad: an inference gives a result for each sample; leave it out");
   if (!flags.checkpoint.empty() && !flags.resume)
     return Status::error(ErrorKind::usage, "--checkpoint {}: an inference saves nothing; --resume {} takes its weights",
                          flags.checkpoint, flags.checkpoint);
@@ -193,7 +234,7 @@ static Status prepareInference(const Flags &flags, const plan::Plan &plan, bool 
     options.memory = *memory;
   }
   DG_RETURN_IF_ERROR(checkInference(plan, options));
-  auto specs = readSpecs("--input", flags.input, flags.normalize, assignment.seed);
+  auto specs = readSpecs("--input", flags.input, flags, assignment.seed);
   if (!specs)
     return specs.status();
   auto dataset = openDataset(plan, plan::ProgramKind::infer, *specs);
@@ -218,7 +259,7 @@ static Status prepareEvaluation(const Flags &flags, const plan::Plan &plan, Assi
   options.batch = flags.evalBatch.value_or(0);
   options.seed = assignment.seed;
   options.threads = assignment.threads;
-  auto dataset = openEvalData(flags, plan, options.batch, assignment.seed);
+  auto dataset = openEvalData(flags, plan, options.batch, assignment.seed, assignment.dataNotes);
   if (!dataset)
     return dataset.status();
   assignment.dataset.emplace(std::move(*dataset));
@@ -301,7 +342,8 @@ static Result<session::TrainingOptions> readTrainingOptions(const Flags &flags, 
 
 /// Holds a part of the training's samples out: they are evaluated instead.
 static Status splitValidation(const data::DataSpecs &specs, const plan::Plan &plan, session::TrainingOptions &options,
-                              data::Dataset &dataset, Assignment &assignment) {
+                              const std::optional<std::vector<int64_t>> &good, data::Dataset &dataset,
+                              Assignment &assignment) {
   DG_RETURN_IF_ERROR(session::checkEvaluation(plan, options.evalBatch));
   data::HoldOut parts = data::holdOut(dataset.numSamples(), options.validation, options.seed);
   if (parts.training.empty() || parts.validation.empty())
@@ -311,6 +353,8 @@ static Status splitValidation(const data::DataSpecs &specs, const plan::Plan &pl
   auto evaluated = openDataset(plan, plan::ProgramKind::eval, specs);
   if (!evaluated)
     return evaluated.status();
+  if (good)
+    evaluated = evaluated->take(*good);
   assignment.evalDataset.emplace(evaluated->take(std::move(parts.validation)));
   dataset = dataset.take(std::move(parts.training));
   return session::checkWholeBatches(*plan.findProgram(plan::ProgramKind::eval), options.evalBatch,
@@ -323,14 +367,19 @@ static Status prepareTraining(const Flags &flags, const plan::Plan &plan, Assign
   if (!options)
     return options.status();
   DG_RETURN_IF_ERROR(checkTraining(plan, *options, INT64_MAX));
-  auto specs = readSpecs("--data", flags.data, flags.normalize, assignment.seed);
+  auto specs = readSpecs("--data", flags.data, flags, assignment.seed);
   if (!specs)
     return specs.status();
   auto dataset = openDataset(plan, plan::ProgramKind::train, *specs);
   if (!dataset)
     return dataset.status();
+  auto good = findGood(flags, *dataset, assignment.dataNotes);
+  if (!good)
+    return good.status();
+  if (*good)
+    dataset = dataset->take(**good);
   if (options->validation > 0)
-    DG_RETURN_IF_ERROR(splitValidation(*specs, plan, *options, *dataset, assignment));
+    DG_RETURN_IF_ERROR(splitValidation(*specs, plan, *options, *good, *dataset, assignment));
   DG_RETURN_IF_ERROR(checkTraining(plan, *options, dataset->numSamples()));
   if (!options->dropLast)
     DG_RETURN_IF_ERROR(session::checkWholeBatches(*plan.findProgram(plan::ProgramKind::train), 0, dataset->numSamples(),
@@ -340,7 +389,7 @@ static Status prepareTraining(const Flags &flags, const plan::Plan &plan, Assign
     DG_RETURN_IF_ERROR(checkResume(assignment.resume->state(), *options, dataset->numSamples()));
   assignment.dataset.emplace(std::move(*dataset));
   if (!flags.evalData.empty()) {
-    auto evalDataset = openEvalData(flags, plan, options->evalBatch, assignment.seed);
+    auto evalDataset = openEvalData(flags, plan, options->evalBatch, assignment.seed, assignment.dataNotes);
     if (!evalDataset)
       return evalDataset.status();
     assignment.evalDataset.emplace(std::move(*evalDataset));
@@ -472,6 +521,7 @@ std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignmen
     for (const checkpoint::PassedOver &one : assignment.resume->passedOver())
       notes.push_back(fmt::format("{}; --resume-older goes back from step {} to step {}", one.reason, one.step,
                                   assignment.resume->state().step));
+  notes.insert(notes.end(), assignment.dataNotes.begin(), assignment.dataNotes.end());
   for (const auto *dataset : {&assignment.dataset, &assignment.evalDataset})
     if (*dataset)
       for (std::string &note : (*dataset)->notes())

@@ -46,7 +46,8 @@ static Result<IdxHeader> parseHeader(const std::string &path, std::span<const st
   if (bytes.size() < 4 || bytes[0] != std::byte(0) || bytes[1] != std::byte(0) || bytes[3] == std::byte(0) ||
       bytes[3] > std::byte(8))
     return Status::error(ErrorKind::badInput,
-                         "{}: not a data file that is known (IDX, .npy, .npz, .safetensors, .u16 or .u32 tokens); "
+                         "{}: not a data file that is known (IDX, .npy, .npz, .safetensors, .u16 or .u32 tokens, .csv, "
+                         ".tar, .jpg, .png); "
                          "check the path, or write the data with numpy.save",
                          path);
   auto type = elementTypeOf(path, unsigned(bytes[2]));

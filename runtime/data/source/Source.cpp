@@ -2,6 +2,7 @@
 #include "runtime/data/source/Source.h"
 
 #include "runtime/data/format/TensorFiles.h"
+#include "runtime/data/remote/Request.h"
 #include "runtime/data/source/FileList.h"
 #include "runtime/data/source/TarSets.h"
 
@@ -89,7 +90,9 @@ static Status expand(const Source &source, std::vector<Source> &files) {
     return names.status();
   const std::string suffix = source.text.substr(source.path.size());
   for (const std::string &name : *names) {
-    auto paths = expandGlob(name);
+    if (!isRemote(name) && name.find("://") != std::string::npos)
+      return Status::error(ErrorKind::usage, "'{}': expected a file, http://, https://, s3:// or hdfs://", name);
+    auto paths = isRemote(name) ? std::vector<std::string>{name} : expandGlob(name);
     if (!paths)
       return paths.status();
     for (std::string &path : *paths) {

@@ -106,6 +106,31 @@ class Sources(unittest.TestCase):
         first = run("--steps", "7")
         self.assertEqual(first + run("--epochs", "3", "--resume"), self.expected)
 
+    def test_bad_samples_are_skipped_with_a_count(self):
+        samples = sample_files.make_samples()
+        kept = [sample for number, sample in enumerate(samples) if number not in (3, 40)]
+        good, bad = os.path.join(self.folder, "good"), os.path.join(self.folder, "bad")
+        for folder in (good, bad):
+            os.makedirs(folder, exist_ok=True)
+        sample_files.write_npy(good, kept)
+        sample_files.tar(os.path.join(bad, "s.tar"), [
+            (f"{number}.{part}", data) for number, (image, label) in enumerate(samples)
+            for part, data in (("png", b"broken" if number == 3 else sample_files.png(6, 6, image)),
+                               ("cls", b"9" if number == 40 else str(label).encode()))])
+        expected = self.losses("one", "good/x.npy", "good/y.npy")
+        done = self.dgrun("one", "bad/s.tar:png", "bad/s.tar:cls", "--skip-bad", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for words in ("left out: bad/s.tar:png: sample 3 (3.png): not an image", "bad/s.tar:cls: sample 40 (40.cls) holds 9",
+                      "2 of 48 samples were left out"):
+            self.assertIn(words, done.stderr)
+        found = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([event["loss"] for event in found if event["event"] == "step"], expected)
+        for flags, words in ((["--skip-bad", "1"], "more than 1 samples cannot be read (--skip-bad), as bad/s.tar"),
+                             ([], "sample 40 (40.cls) holds 9")):
+            done = self.dgrun("one", "bad/s.tar:png", "bad/s.tar:cls", *flags)
+            self.assertEqual(done.returncode, 65, done.stderr)
+            self.assertIn(words, done.stderr)
+
     def test_classes_are_listed(self):
         self.assertIn("images:class: 3 classes: 0 a, 1 b, 2 c", self.dgrun("one", "images", "images:class").stderr)
 
