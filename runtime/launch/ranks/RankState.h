@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <deque>
+#include <optional>
 
 namespace dg {
 
@@ -15,6 +16,7 @@ struct RankState {
   RankProgress progress;
   std::string host;
   bool isAlive = true, hasReported = false;
+  std::optional<int64_t> snapshot; ///< the step of the last that is whole
   bool isLost = false;           ///< with its launcher: what became of it is not known
   int exitCode = 0;              ///< when ended
   std::deque<std::string> parts; ///< of exchanges that wait for other ranks
