@@ -208,6 +208,8 @@ void Coordinator::stop(bool isAtOnce) {
   if (mode == Mode::stopping)
     return;
   wasSaving = mode == Mode::saving;
+  if (failedAt == Deadline() && failure.hasAny())
+    failedAt = Clock::now();
   mode = Mode::stopping;
   deadline = explanationDeadline = Deadline::max();
   // A rank that has just told its failure is on its way out and may have more to print.
@@ -425,6 +427,7 @@ void Coordinator::tick() {
   answerExchanges();
   findDeserter();
   checkDeadlines(now);
+  tellGoingOn(now);
   command.look();
   local.tick();
 }
@@ -488,6 +491,21 @@ void Coordinator::tellCommand(const std::string &cause, int64_t restart) {
                  {"DG_FAILURE_STEP", std::to_string(ranks[size_t(event.rank)].progress.step)},
                  {"DG_FAILURE_CODE", std::to_string(failure.exitCode())},
                  {"DG_RESTART", std::to_string(restart)}});
+}
+
+/// Once ranks that have started anew run steps.
+void Coordinator::tellGoingOn(Deadline now) {
+  if (failedAt == Deadline() || mode == Mode::stopping)
+    return;
+  noteProgress(packProgress(local.progress()));
+  const auto isInStep = [](const RankState &rank) { return rank.progress.step > 0; };
+  if (!std::all_of(ranks.begin(), ranks.end(), isInStep))
+    return;
+  const auto past = std::exchange(failedAt, Deadline());
+  local.tell({.kind = "recovered",
+              .step = ranks[0].progress.step,
+              .text = fmt::format("the ranks go on with step {}, {:.2f} s after the failure", ranks[0].progress.step,
+                                  std::chrono::duration<double>(now - past).count())});
 }
 
 /// Everything of the ranks that are gone is forgotten; launchers and their lines stay.

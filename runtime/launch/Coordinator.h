@@ -67,6 +67,7 @@ private:
   bool mayRestart() const;
   std::optional<RestartPoint> planRestart();
   void restart(const RestartPoint &point);
+  void tellGoingOn(Deadline now);
   void tellCommand(const std::string &cause, int64_t restart);
   int finish();
   int end(int code, const LaunchEvent &why);
@@ -91,6 +92,7 @@ private:
   int interrupt = 0;                ///< SIGINT or SIGHUP, when that ended the job
   bool isSaveOverdue = false;
   Deadline saveDeadline = Deadline::max(); ///< of the first request
+  Deadline failedAt = {};              ///< until ranks that have started anew run steps
   bool wasSaving = false;              ///< when ranks were stopped
   bool isPaused = false;               ///< for SIGUSR1
   bool isStoppedEarly = false;         ///< before any step

@@ -5,7 +5,7 @@
 
 namespace dg {
 
-int64_t RestartRule::step() const { return std::max<int64_t>({point.snapshot.value_or(0), point.checkpoint.value_or(0), 0}); }
+int64_t RestartRule::step() const { return std::max({point.snapshot.value_or(0), point.checkpoint.value_or(0), options.firstStep}); }
 
 std::optional<RestartPoint> RestartRule::next(const FailureReport &failure, const std::string &cause) {
   if (options.maxRestarts == 0 || !failure.isPassing())

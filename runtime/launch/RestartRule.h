@@ -24,7 +24,7 @@ public:
   /// "restart 2 of 3 goes on from the snapshot of step 50"
   std::string describe() const;
   int64_t number() const { return numRestarts; }
-  /// The step after which ranks go on; 0: the beginning of this run.
+  /// The step after which ranks go on.
   int64_t step() const;
   int64_t generation() const { return point.generation; }
 

@@ -55,6 +55,8 @@ struct LaunchOptions {
   /// After a failure that is no fault of the job, ranks start anew so often without coming to another snapshot or
   /// checkpoint.
   int64_t maxRestarts = 0;
+  /// The step after which the run begins.
+  int64_t firstStep = 0;
   /// Bytes of one snapshot of a rank; may be empty.
   std::function<uint64_t(int64_t rank)> snapshotBytes = nullptr;
   /// The step of the latest checkpoint that the run has written, asked by the coordinator when no rank is left; may be

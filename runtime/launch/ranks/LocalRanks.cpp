@@ -29,6 +29,9 @@ using Clock = std::chrono::steady_clock;
 /// How long the kernel may take to remove a process after SIGKILL.
 static constexpr std::chrono::milliseconds killTime{5000};
 
+/// Ranks that start anew do not wait for the files of those before them to be removed, which takes a second.
+static constexpr std::chrono::milliseconds cleanDelay{3000};
+
 /// One rank as its launcher sees it.
 struct LocalRanks::Child {
   pid_t pid = 0;
@@ -160,6 +163,7 @@ Status LocalRanks::fork(const RankMain &rankMain, std::vector<int> foreign, cons
   children = std::vector<Child>(size_t(placement.numLocal));
   isStopping = isKillSent = isFinished = isTerminationTold = false;
   killDeadline = Deadline::max();
+  cleanTime = point.generation > 0 ? Clock::now() + cleanDelay : Deadline::max();
   if (point.generation > 0 && options.onRestart)
     DG_RETURN_IF_ERROR(options.onRestart(point));
   std::fflush(nullptr); // or the children would write it again
@@ -387,6 +391,11 @@ void LocalRanks::tick() {
       giveUp();
     else
       killAll();
+  }
+  if (Clock::now() >= cleanTime) {
+    cleanTime = Deadline::max();
+    if (std::exchange(isForced, false))
+      removeOrphanSegments(started);
   }
   if (!isAnyAlive() && !std::exchange(isFinished, true))
     finish();

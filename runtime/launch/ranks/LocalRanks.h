@@ -78,6 +78,7 @@ private:
   bool isForced = false; ///< someone was killed by a signal
   bool isStopping = false, isKillSent = false, isFinished = false, isTerminationTold = false;
   Deadline killDeadline = Deadline::max();
+  Deadline cleanTime = Deadline::max(); ///< when what killed ranks have left is removed, while others run
 };
 
 } // namespace dg
