@@ -49,8 +49,8 @@ std::string Coordinator::nameOf(const Member &member) const {
 }
 
 void Coordinator::handle(size_t member, LaunchMessage event) {
-  bool isOfRank = event.kind == Kind::part || event.kind == Kind::report || event.kind == Kind::ended ||
-                  event.kind == Kind::kept;
+  bool isOfRank =
+      event.kind == Kind::part || event.kind == Kind::report || event.kind == Kind::ended || event.kind == Kind::kept;
   const Member &from = members[member];
   if (isOfRank && (event.rank < from.firstRank || event.rank >= from.firstRank + from.numRanks))
     return lose(member, fmt::format("spoke of rank {}, which is not its own", event.rank));
@@ -590,9 +590,8 @@ int Coordinator::finish() {
     const FailureEvent &event = failure.event();
     const uint64_t step = ranks[size_t(event.rank)].progress.step;
     const auto loop = restarts.loop();
-    local.tell({.rank = event.rank,
-                .step = step,
-                .text = describeFailure(event, ranks, options) + (loop ? loop->first : "")});
+    local.tell(
+        {.rank = event.rank, .step = step, .text = describeFailure(event, ranks, options) + (loop ? loop->first : "")});
     tellCommand(describeCause(event, ranks, options), 0);
     return end(loop ? loop->exitCode : failure.exitCode(),
                {.rank = event.rank, .step = step, .text = describeCause(event, ranks, options)});

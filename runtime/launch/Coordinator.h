@@ -92,11 +92,11 @@ private:
   int interrupt = 0;                ///< SIGINT or SIGHUP, when that ended the job
   bool isSaveOverdue = false;
   Deadline saveDeadline = Deadline::max(); ///< of the first request
-  Deadline failedAt = {};              ///< until ranks that have started anew run steps
-  bool wasSaving = false;              ///< when ranks were stopped
-  bool isPaused = false;               ///< for SIGUSR1
-  bool isStoppedEarly = false;         ///< before any step
-  Deadline deadline = Deadline::max(); ///< of the mode
+  Deadline failedAt = {};                  ///< until ranks that have started anew run steps
+  bool wasSaving = false;                  ///< when ranks were stopped
+  bool isPaused = false;                   ///< for SIGUSR1
+  bool isStoppedEarly = false;             ///< before any step
+  Deadline deadline = Deadline::max();     ///< of the mode
   Deadline explanationDeadline = Deadline::max();
   Deadline lastTick = {}, nextBeat = {}, nextLook = {}, nextWaitLine = {};
 };

@@ -5,7 +5,9 @@
 
 namespace dg {
 
-int64_t RestartRule::step() const { return std::max({point.snapshot.value_or(0), point.checkpoint.value_or(0), options.firstStep}); }
+int64_t RestartRule::step() const {
+  return std::max({point.snapshot.value_or(0), point.checkpoint.value_or(0), options.firstStep});
+}
 
 std::optional<RestartPoint> RestartRule::next(const FailureReport &failure, const std::string &cause) {
   if (options.maxRestarts == 0 || !failure.isPassing())

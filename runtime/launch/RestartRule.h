@@ -40,8 +40,8 @@ private:
   const LaunchOptions &options;
   RestartPoint point;
   std::optional<int64_t> snapshot;
-  int64_t numRestarts = 0;  ///< since `point` came further
-  std::string firstCause;   ///< of the failures since then
+  int64_t numRestarts = 0; ///< since `point` came further
+  std::string firstCause;  ///< of the failures since then
   int firstExitCode = 0;
   bool isOver = false;
 };

@@ -21,8 +21,8 @@ namespace dg::session {
 /// Where a rank's snapshots are, and how it agrees on them with the others.
 struct SnapshotPlace {
   checkpoint::RankSnapshots *memory = nullptr;
-  std::optional<int64_t> from;                    ///< the step of the snapshot that the rank goes on from
-  std::function<void(int64_t step)> report;       ///< says that this rank has that one whole
+  std::optional<int64_t> from;                   ///< the step of the snapshot that the rank goes on from
+  std::function<void(int64_t step)> report;      ///< says that this rank has that one whole
   std::function<std::optional<int64_t>()> whole; ///< the latest that all ranks have whole
 };
 
@@ -54,7 +54,7 @@ struct RankRun {
   std::optional<SnapshotPlace> snapshots;
   std::optional<SavedCheckpoint> saved; ///< where it is not the one that the training begins with
   ProgressLine *progress = nullptr;     ///< may be null
-  TraceRecorder *trace = nullptr;   ///< may be null
+  TraceRecorder *trace = nullptr;       ///< may be null
   std::chrono::milliseconds timeout{30'000};
   std::string target;         ///< of the kernels, for the report
   uint64_t residentBytes = 0; ///< of the process when it started, for the report

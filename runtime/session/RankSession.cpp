@@ -218,7 +218,8 @@ Result<std::unique_ptr<Reporter>> RankSession::makeReporter() const {
     std::optional<LogPace> pace = assignment.logEvery;
     if (!pace && !bar)
       pace = LogPace::everySeconds(secondsBetweenLines);
-    printed = makeTextReporter(assignment.inference && assignment.inference->memory >= 0 ? stderr : stdout, bar, pace, mark);
+    printed =
+        makeTextReporter(assignment.inference && assignment.inference->memory >= 0 ? stderr : stdout, bar, pace, mark);
   }
   if (assignment.logDirectory.empty())
     return printed;
@@ -322,8 +323,8 @@ int RankSession::run() {
 }
 
 uint64_t snapshotBytes(const Assignment &assignment, int64_t rank) {
-  const bool takes = assignment.training && (assignment.training->snapshotEvery.steps > 0 ||
-                                             assignment.training->snapshotEvery.epochs > 0);
+  const bool takes = assignment.training &&
+                     (assignment.training->snapshotEvery.steps > 0 || assignment.training->snapshotEvery.epochs > 0);
   const plan::Plan &plan = assignment.job->plan();
   return takes ? checkpoint::RankSnapshots::bytesNeeded(plan, plan.mesh.coordinatesOf(rank)) : 0;
 }

@@ -195,8 +195,9 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
       return made.status();
     evaluation.emplace(std::move(*made));
   }
-  DG_RETURN_IF_ERROR(saver.begin(
-      state, run.saved ? *run.saved : resume ? SavedCheckpoint{resume->state().step, resume->path()} : SavedCheckpoint()));
+  DG_RETURN_IF_ERROR(saver.begin(state, run.saved ? *run.saved
+                                        : resume  ? SavedCheckpoint{resume->state().step, resume->path()}
+                                                  : SavedCheckpoint()));
   // The snapshot comes before the save of a new best one.
   isNewBest = *kept && options.keepBest && state.kept && state.kept->step == state.step && !saver.isSaved(state.step);
   StartInfo info;

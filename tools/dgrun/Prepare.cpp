@@ -294,8 +294,9 @@ static Result<session::TrainingOptions> readTrainingOptions(const Flags &flags, 
     if (!interval)
       return interval.status();
     if (assignment.maxRestarts == 0)
-      return Status::error(ErrorKind::usage, "--snapshot-every {}: nothing goes on from snapshots unless ranks start "
-                                             "anew: give --max-restarts 3 too",
+      return Status::error(ErrorKind::usage,
+                           "--snapshot-every {}: nothing goes on from snapshots unless ranks start "
+                           "anew: give --max-restarts 3 too",
                            *flags.snapshotEvery);
     options.snapshotEvery = *interval;
   }

@@ -80,7 +80,7 @@ inline constexpr int64_t mostRanks = 1 << 20;
 
 /// Where ranks that start anew go on.
 struct RestartPoint {
-  int64_t generation = 0; ///< how often they did; 0: the first start
+  int64_t generation = 0;            ///< how often they did; 0: the first start
   std::optional<int64_t> snapshot;   ///< the step of the snapshot to be restored
   std::optional<int64_t> checkpoint; ///< of the latest checkpoint that this run has written; restored if no snapshot is
 };

@@ -25,7 +25,7 @@ bool RankContext::mayStartStep(uint64_t step) { return shared.enterStep(localInd
 bool RankContext::isSaveDue(uint64_t step) const { return shared.isSaveDue(step); }
 
 void RankContext::reportSnapshot(int64_t step) {
-  socket->queue({.kind = FrameKind::kept, .number = uint64_t(step)});
+  socket->queue({.kind = FrameKind::kept, .number = uint64_t(step), .payload = {}});
   socket->flush(); // what does not leave now does with the next exchange
 }
 

@@ -211,9 +211,8 @@ Status LocalRanks::fork(const RankMain &rankMain, std::vector<int> foreign, cons
     process.kept = kept.get();
     process.foreign = foreign;
     if (!placement.runKey.isEmpty())
-      process.keys =
-          pairKeysOf(point.generation > 0 ? runKeyOf(placement.runKey, point.generation) : placement.runKey, rank,
-                     placement.numRanks);
+      process.keys = pairKeysOf(point.generation > 0 ? runKeyOf(placement.runKey, point.generation) : placement.runKey,
+                                rank, placement.numRanks);
     child.pid = ::fork();
     if (child.pid == 0)
       runRankProcess(process, rankMain);

@@ -25,7 +25,7 @@ struct RankProcess {
   sigset_t signalMask = {}; ///< the launcher's, from before it blocked anything
   SharedBoard *board = nullptr;
   KeptMemory *kept = nullptr; ///< may be null
-  std::vector<Digest> keys; ///< towards each rank, where hosts do not trust the network
+  std::vector<Digest> keys;   ///< towards each rank, where hosts do not trust the network
 };
 
 /// Runs in the child and never returns: dies with the launcher, ignores Ctrl-C (the launcher handles it), turns SIGTERM

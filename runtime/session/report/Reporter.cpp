@@ -71,15 +71,17 @@ public:
   enum Kind : uint64_t { ofStep, ofEpoch, ofEvaluation, ofEnd };
   explicit Told(ReportMark *mark) : mark(mark ? mark : &own), before(this->mark->told), maybe(this->mark->telling) {}
 
-  static constexpr uint64_t start = 1;
+  static constexpr uint64_t start = 1; ///< as of a step before the first
   /// After `step` steps.
   static uint64_t numberOf(int64_t step, Kind kind) { return 4 * uint64_t(step + 1) + kind; }
-  bool has(uint64_t number) const { return number <= before; }
-  bool isRepeated(uint64_t number) const { return number <= maybe; }
+  /// An end may come before steps that were told: who is asked to save does not repeat them first.
+  bool has(uint64_t number) const { return isBehind(number, before); }
+  bool isRepeated(uint64_t number) const { return isBehind(number, maybe); }
   void willTell(uint64_t number) { mark->telling = std::max<uint64_t>(number, mark->telling); }
   void hasTold() { mark->told = mark->telling.load(); }
 
 private:
+  static bool isBehind(uint64_t number, uint64_t mark) { return number % 4 == ofEnd ? number == mark : number <= mark; }
   ReportMark own; ///< where nothing outlives the process
   ReportMark *const mark;
   const uint64_t before, maybe;

@@ -17,7 +17,7 @@
 namespace dg {
 struct LaunchEvent;
 struct ReportMark;
-}
+} // namespace dg
 
 namespace dg::session {
 

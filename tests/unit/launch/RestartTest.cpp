@@ -82,8 +82,9 @@ TEST(Restart, aLoopEndsWithItsFirstCause) {
   });
   EXPECT_EQ(69, launch.finish()) << launch.errors; // not 70, which the aborts are
   EXPECT_EQ(launch.output, "restart of 1 restart=1 from_step=0\nrestart of 0 restart=2 from_step=0\nfailure of 1\n");
-  EXPECT_TRUE(has(launch.errors, "2 restarts (--max-restarts) did not come to another snapshot or checkpoint; the first "
-                                 "failure since then: rank 1 ("))
+  EXPECT_TRUE(has(launch.errors,
+                  "2 restarts (--max-restarts) did not come to another snapshot or checkpoint; the first "
+                  "failure since then: rank 1 ("))
       << launch.errors;
   EXPECT_TRUE(launch.areRanksGone(2));
 }
@@ -185,7 +186,7 @@ TEST(Restart, ctrlCEndsItAtOnce) {
   LauncherProcess launch;
   LaunchOptions options = restarting(2, 1000000);
   options.onFailure = "true";
-  launch.start(std::move(options), [&](RankContext &context) {
+  launch.start(std::move(options), [&](RankContext &context) -> int {
     LauncherProcess::ready(launch.shared());
     if (context.barrier(soon()) && context.rank() == 0)
       raise(SIGKILL);
@@ -202,7 +203,7 @@ TEST(Restart, theCommandIsToldOfEveryFailure) {
   LaunchOptions options = restarting(2, 1);
   options.onFailure = "echo \"command: $DG_FAILURE_RANK $DG_FAILURE_CODE $DG_RESTART ${DG_SECRET:-none}\"; exit 3";
   launch.prepare = [] { setenv("DG_SECRET", "much", 1); };
-  launch.start(std::move(options), [](RankContext &context) {
+  launch.start(std::move(options), [](RankContext &context) -> int {
     if (context.barrier(soon()) && context.rank() == 1) {
       usleep(300000); // the command before has ended
       raise(SIGKILL);
