@@ -6,6 +6,7 @@
 #include "runtime/session/Evaluation.h"
 #include "runtime/session/ReplicaCheck.h"
 #include "runtime/session/Saver.h"
+#include "runtime/session/Snapshotter.h"
 #include "runtime/session/report/LossChannel.h"
 
 #include <cmath>
@@ -87,7 +88,7 @@ public:
                 saver.hasGoodLoss(info.step);
             },
             run.progress),
-        saver(run, options) {}
+        saver(run, options), snapshots(run) {}
 
   Status begin(const checkpoint::Checkpoint *resume, const data::Dataset *evalDataset);
   Result<Outcome> train();
@@ -131,6 +132,8 @@ private:
   Result<Outcome> betweenSteps();
   /// Saves the state of now, behind the steps that follow; at the end before it returns.
   Status save(bool isEnd = false);
+  /// Copies the state of now to memory that outlives this rank, where that is due.
+  Status snapshot(bool isDue);
   /// Counts the step. Who was asked to save in an evaluation does it before the next step of the training.
   bool mayStartStep() {
     const bool may = run.mayStartStep(++stepsHere);
@@ -162,6 +165,7 @@ private:
   LossChannel channel;
   std::optional<Evaluation> evaluation;
   Saver saver;
+  Snapshotter snapshots;
   bool isNewBest = false;   ///< the last evaluation, which then is saved
   bool isSaveAsked = false; ///< by SIGUSR1
   uint64_t stepsHere = 0;   ///< of this process, those of evaluations too
@@ -170,7 +174,12 @@ private:
 };
 
 Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *evalDataset) {
-  if (resume) {
+  auto kept = snapshots.restore();
+  if (!kept)
+    return kept.status();
+  if (*kept) {
+    state = std::move(**kept);
+  } else if (resume) {
     DG_RETURN_IF_ERROR(resume->restore(run.plan, run.at(), run.executor));
     state = resume->state();
   }
@@ -189,8 +198,12 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
       return made.status();
     evaluation.emplace(std::move(*made));
   }
-  DG_RETURN_IF_ERROR(saver.begin(resume));
+  DG_RETURN_IF_ERROR(saver.begin(state, run.saved ? *run.saved
+                                        : resume  ? SavedCheckpoint{resume->state().step, resume->path()}
+                                                  : SavedCheckpoint()));
   feeder.readAhead(run.readAhead, stepsToCome());
+  // The snapshot comes before the save of a new best one.
+  isNewBest = *kept && options.keepBest && state.kept && state.kept->step == state.step && !saver.isSaved(state.step);
   StartInfo info;
   info.plan = &run.plan;
   info.program = plan::ProgramKind::train;
@@ -326,6 +339,16 @@ Status Loop::save(bool isEnd) {
   return fromSaver(isEnd ? saver.saveAtOnce(state, again) : saver.saveBehind(state, again));
 }
 
+Status Loop::snapshot(bool isDue) {
+  if (!snapshots.isTime(state.step, isDue, saver.isInFlight()))
+    return Status::ok();
+  DG_RETURN_IF_ERROR(fromPeer(channel.drain())); // the sum of losses is a part of it
+  run.reporter.flush();                          // what came before is not told again
+  Status taken = snapshots.take(state);
+  hasPeerFailed = hasPeerFailed || snapshots.hasPeerFailed();
+  return taken;
+}
+
 Status Loop::checkParameters() const {
   return options.allowNan ? Status::ok() : checkpoint::checkFinite(run.plan, run.at(), run.executor, state.step);
 }
@@ -341,6 +364,7 @@ Result<Outcome> Loop::betweenSteps() {
       return outcome;
     report(evaluated, true);
   }
+  DG_RETURN_IF_ERROR(snapshot(options.snapshotEvery.isDueAfterStep(state.step)));
   if (isNewBest || options.checkpointEvery.isDueAfterStep(state.step))
     DG_RETURN_IF_ERROR(save());
   return Outcome::done;
@@ -421,6 +445,7 @@ Result<Outcome> Loop::train() {
       return closed;
     if (*closed == Outcome::stopped)
       return finish(Outcome::stopped);
+    DG_RETURN_IF_ERROR(snapshot(options.snapshotEvery.isDueAfterEpoch(state.epoch, state.step)));
     // A checkpoint by steps that is due at the last step of an epoch is written once the epoch is closed.
     if (isNewBest || options.checkpointEvery.isDueAfterEpoch(state.epoch, state.step))
       DG_RETURN_IF_ERROR(save());

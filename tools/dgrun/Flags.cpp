@@ -158,6 +158,17 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
                  "a save that fails is tried once more, then the training goes on, until so many saves in a row are "
                  "missing; default: 2")
       ->check(wholeNumber());
+  app.add_option("--max-restarts", flags.maxRestarts,
+                 "after a rank, a link or a process is lost, start the ranks anew so often without coming to another "
+                 "snapshot or checkpoint, and go on from the newest; default: 0")
+      ->check(wholeNumber());
+  app.add_option("--snapshot-every", flags.snapshotEvery,
+                 "50steps or 1epochs: copy what training needs to memory that outlives the ranks, for --max-restarts; "
+                 "default: never, so that restarts go on from checkpoints");
+  app.add_option("--on-failure", flags.onFailure,
+                 "command for the shell of node 0 after every failure, with DG_FAILURE (the message), "
+                 "DG_FAILURE_RANK, DG_FAILURE_STEP, DG_FAILURE_CODE and DG_RESTART (which one follows; 0: the job "
+                 "ends) in its environment; default: none");
   app.add_option(
       "--verify", flags.verify,
       "check every checkpoint of this folder, or the one that it is, to its last byte, and run nothing; with "
@@ -189,8 +200,8 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
                "default: off");
   auto *json = app.add_flag(
       "--json", flags.json,
-      "one JSON object a line on stdout: start, step, epoch, eval, checkpoint, straggler, waiting, silence, recovered, "
-      "failure, end; default: off");
+      "one JSON object a line on stdout: start, step, epoch, eval, checkpoint, snapshot, straggler, waiting, silence, "
+      "recovered, restart, failure, end; default: off");
   app.add_option("--json-every", flags.jsonEvery, "step events only every 100steps or 10s; default: every step")
       ->needs(json);
   app.add_option("--log-every", flags.logEvery,

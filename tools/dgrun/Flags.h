@@ -20,7 +20,9 @@ struct Flags {
   int64_t checkReplicas = 0;
   bool noShuffle = false, dropLast = false, resume = false, resumeOlder = false, json = false, evaluate = false;
   std::optional<double> validation;
-  std::optional<int64_t> keep, maxLost;
+  std::optional<int64_t> keep, maxLost, maxRestarts;
+  std::optional<std::string> snapshotEvery;
+  std::string onFailure;
   std::optional<std::string> evalEvery, keepBest, stopWhen, logEvery, jsonEvery;
   std::string logDirectory, dataCache;
   std::optional<double> learningRate;

@@ -160,6 +160,8 @@ static std::string findTrainingFlag(const Flags &flags) {
                                {"--keep", flags.keep.has_value()},
                                {"--keep-best", flags.keepBest.has_value()},
                                {"--max-lost", flags.maxLost.has_value()},
+                               {"--max-restarts", flags.maxRestarts.has_value()},
+                               {"--snapshot-every", flags.snapshotEvery.has_value()},
                                {"--shuffle-buffer", flags.shuffleBuffer.has_value()},
                                {"--no-shuffle", flags.noShuffle},
                                {"--drop-last", flags.dropLast},
@@ -328,6 +330,17 @@ static Result<session::TrainingOptions> readTrainingOptions(const Flags &flags, 
       return interval.status();
     options.checkpointEvery = *interval;
   }
+  if (flags.snapshotEvery) {
+    auto interval = session::Interval::parse("--snapshot-every", *flags.snapshotEvery);
+    if (!interval)
+      return interval.status();
+    if (assignment.maxRestarts == 0)
+      return Status::error(ErrorKind::usage,
+                           "--snapshot-every {}: nothing goes on from snapshots unless ranks start "
+                           "anew: give --max-restarts 3 too",
+                           *flags.snapshotEvery);
+    options.snapshotEvery = *interval;
+  }
   options.keep = flags.keep.value_or(0);
   options.maxLost = flags.maxLost.value_or(options.maxLost);
   options.validation = flags.validation.value_or(before ? before->validation : 0);
@@ -435,6 +448,7 @@ Result<Assignment> prepare(const Flags &flags, const session::Job &job, const Wh
     }
   assignment.checkNumerics = flags.checkNumerics;
   assignment.dryRun = flags.dryRun;
+  assignment.maxRestarts = flags.maxRestarts.value_or(0);
   assignment.profile = flags.profile;
   assignment.timeout = std::chrono::milliseconds(int64_t(std::min(flags.timeoutSeconds, 1e9) * 1000));
   assignment.ranksOnHost = where.ranksOnHost;
@@ -586,7 +600,9 @@ std::string describeRun(const Assignment &assignment) {
         fmt::format(" eval-every {}/{} keep {} max-lost {} best {} stop {} validation {}", training->evalEvery.epochs,
                     training->evalEvery.steps, training->keep, training->maxLost,
                     training->keepBest ? training->keepBest->name : "no",
-                    training->stopWhen ? training->stopWhen->text : "no", training->validation);
+                    training->stopWhen ? training->stopWhen->text : "no", training->validation) +
+        fmt::format(" restarts {} snapshot {}/{}", assignment.maxRestarts, training->snapshotEvery.epochs,
+                    training->snapshotEvery.steps);
   if (const auto &inference = assignment.inference)
     for (const auto &[name, path] : inference->outputs)
       text += fmt::format(" output {}", name);
