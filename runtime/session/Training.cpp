@@ -170,6 +170,7 @@ private:
   bool isSaveAsked = false; ///< by SIGUSR1
   uint64_t stepsHere = 0;   ///< of this process, those of evaluations too
   int64_t samplesHere = 0;  ///< that this process has trained on
+  std::optional<BestEvaluation> best;
   Clock::time_point started = Clock::now();
 };
 
@@ -322,6 +323,8 @@ void Loop::report(std::optional<EvaluationInfo> evaluated, bool isDue) {
     return;
   evaluated->epoch = state.epoch, evaluated->step = state.step;
   run.reporter.evaluation(*evaluated);
+  if (!best || best->isBeatenBy(*evaluated))
+    best = {state.step, secondsSince(started), *evaluated};
   state.evaluatedStep = state.step;
   if (options.keepBest)
     isNewBest = options.keepBest->observe(*evaluated, 0, state.kept);
@@ -410,6 +413,7 @@ Result<Outcome> Loop::finish(Outcome outcome) {
   info.stopped = outcome == Outcome::stopped;
   info.arenaBytes = run.executor.arenaBytes(), info.peakBytes = run.peakBytes();
   info.samples = samplesHere;
+  info.best = best;
   info.data = feeder.wait();
   if (saver.isOn())
     info.saved = saver.last();

@@ -192,6 +192,14 @@ public:
     line.add("steps", info.steps).add("epochs", info.epochs).add("seconds", info.seconds);
     line.add("arena_bytes", info.arenaBytes).add("peak_rss_bytes", info.peakBytes);
     line.add("samples", info.samples).add("data_wait_seconds", info.data.waitSeconds);
+    line.add("samples_per_second", info.seconds > 0 ? double(info.samples) / info.seconds : 0.0);
+    if (info.best) {
+      line.add("best_step", info.best->step).add("best_seconds", info.best->seconds);
+      if (info.best->found.hasLoss)
+        line.add("best_loss", info.best->found.loss);
+      if (info.best->found.hasAccuracy)
+        line.add("best_accuracy", info.best->found.accuracy);
+    }
     if (info.data.readers > 0) {
       line.add("readers", info.data.readers).add("data_read_seconds", info.data.readSeconds);
       line.add("prefetch_steps", info.data.steps).add("prefetch_bytes", info.data.bytes);

@@ -81,6 +81,17 @@ struct SaveFailedInfo {
   int64_t left = 0;       ///< saves in a row that may be missing before the run ends
 };
 
+/// The evaluation with the lowest loss, or, where none is computed, the highest accuracy.
+struct BestEvaluation {
+  int64_t step = 0;
+  double seconds = 0; ///< since the run began
+  EvaluationInfo found;
+  /// Whether `other` is better.
+  bool isBeatenBy(const EvaluationInfo &other) const {
+    return found.hasLoss ? other.loss < found.loss : other.accuracy > found.accuracy;
+  }
+};
+
 struct EndInfo {
   int64_t steps = 0, epochs = 0;
   double seconds = 0;
@@ -89,6 +100,7 @@ struct EndInfo {
   std::string saved;                      ///< the checkpoint of the last step; empty: it was not saved
   int64_t samples = 0;                    ///< that this process has fed
   data::DataWait data;                    ///< of rank 0
+  std::optional<BestEvaluation> best;     ///< of this process
   std::string why;                        ///< a training ended early because of its evaluations
 };
 

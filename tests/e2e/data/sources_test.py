@@ -91,7 +91,12 @@ class Sources(unittest.TestCase):
         self.assertGreaterEqual(end["readers"], 1)
         self.assertGreater(end["data_read_seconds"], 0)
         self.assertEqual(end["prefetch_bytes"], 2 * 10 * (36 * 4 + 8))
-        end = [json.loads(line) for line in self.dgrun("one", "x.npy", "y.npy").stdout.splitlines()][-1]
+        events = [json.loads(line) for line in self.dgrun("one", "x.npy", "y.npy", "--validation", "0.5").stdout.splitlines()]
+        end, evaluations = events[-1], [event for event in events if event["event"] == "eval"]
+        best = min(evaluations, key=lambda event: event["loss"])
+        self.assertEqual((len(evaluations), end["best_step"], end["best_loss"]), (3, best["step"], best["loss"]))
+        self.assertLessEqual(end["best_seconds"], end["seconds"])
+        self.assertAlmostEqual(end["samples_per_second"], end["samples"] / end["seconds"], delta=1)
         self.assertNotIn("readers", end)
         self.assertGreater(end["data_wait_seconds"], 0)
 

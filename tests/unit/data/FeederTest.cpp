@@ -2,6 +2,9 @@
 // Proves that the ranks together are fed each sample of a step exactly once, with weights that sum to one, that each
 // knows its number in the step wherever it was dealt to, and that padding is a sample of the step with weight zero.
 #include "runtime/data/Feeder.h"
+#include "runtime/data/format/TensorFiles.h"
+#include "runtime/data/order/SampleOrder.h"
+#include "tests/unit/TemporaryFolder.h"
 #include "tests/unit/data/ReadSample.h"
 
 #include <gtest/gtest.h>
@@ -9,9 +12,11 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 using namespace dg;
 using namespace dg::data;
+using dg::test::TemporaryFolder;
 
 namespace {
 
@@ -179,4 +184,73 @@ TEST(Feeder, aValueThatDoesNotFitNamesItsSample) {
   Status status = feeder->fill(std::vector<int64_t>{6});
   ASSERT_FALSE(status);
   EXPECT_NE(status.message().find("sample 6"), std::string::npos) << status.message();
+}
+
+namespace {
+
+/// Which samples the steps `first` to `end` feed, in the order of micro-batches, ranks and rows, with `readers` that
+/// read ahead on each rank. A label is the number of its sample.
+std::vector<int64_t> fedSamples(const Dataset &dataset, int64_t batch, int64_t dataRanks, int64_t readers,
+                                const SampleOrder &order, int64_t first, int64_t end) {
+  constexpr uint32_t microbatches = 2;
+  const plan::Plan plan = makePlan(batch, microbatches, dataRanks);
+  const int64_t numSamples = dataset.numSamples(), rows = plan.values[1].shape[0];
+  auto countOf = [&](int64_t step) { return std::min(batch, numSamples - step * batch); };
+  // By step, micro-batch and rank.
+  std::map<std::tuple<int64_t, uint32_t, int64_t>, std::vector<int64_t>> fed;
+  for (int64_t rank = 0; rank < dataRanks; ++rank) {
+    Memory memory;
+    auto feeder = Feeder::create(plan, plan.programs[0], dataset, {1, rank, 0}, memory.bufferOf(plan));
+    EXPECT_TRUE(feeder);
+    PrefetchOptions options;
+    options.steps = 2, options.readers = readers;
+    feeder->readAhead(options, {[&](int64_t step) { return first + step < end ? countOf(first + step) : 0; },
+                                [&](int64_t step, int64_t i) { return order[(first + step) * batch + i]; }});
+    for (int64_t step = first; step < end; ++step) {
+      std::vector<int64_t> samples;
+      for (int64_t i = 0; i < countOf(step); ++i)
+        samples.push_back(order[step * batch + i]);
+      Status status = feeder->fill(samples);
+      EXPECT_TRUE(status) << status.message();
+      for (uint32_t m = 0; m < microbatches; ++m)
+        for (int64_t row = 0; row < rows; ++row)
+          if (memory.at<float>(2, m, size_t(row)) != 0)
+            fed[{step, m, rank}].push_back(memory.at<int64_t>(1, m, size_t(row)));
+    }
+  }
+  std::vector<int64_t> all;
+  for (const auto &[place, samples] : fed)
+    all.insert(all.end(), samples.begin(), samples.end());
+  return all;
+}
+
+} // namespace
+
+// 1 to 64 ranks with 1 to 8 readers each, and another number of both from the middle of the epoch on: always the
+// epoch's order, each sample once.
+TEST(Feeder, theOrderDoesNotDependOnRanksOrReaders) {
+  constexpr int64_t numSamples = 1000, batch = 96, steps = 11;
+  TemporaryFolder folder;
+  std::string numbers;
+  for (int64_t sample = 0; sample < numSamples; ++sample)
+    numbers.append(reinterpret_cast<const char *>(&sample), sizeof sample);
+  DataSpecs specs;
+  specs.sources = {{"x", fmt::format("randn:{}x2", numSamples)},
+                   {"y", folder.write("y.npy", makeNpyHeader(plan::DType::i64, {numSamples}) + numbers)}};
+  const plan::Plan any = makePlan(batch, 2, 1);
+  auto dataset = Dataset::open(*argumentsOf(any, any.programs[0]), specs);
+  ASSERT_TRUE(dataset) << dataset.status().message();
+  const SampleOrder order(numSamples, {}, 7, 2);
+  std::vector<int64_t> expected;
+  for (int64_t position = 0; position < numSamples; ++position)
+    expected.push_back(order[position]);
+  for (int64_t ranks : {1, 2, 3, 8, 33, 64})
+    for (int64_t readers : {1, 3, 8}) {
+      ASSERT_EQ(fedSamples(*dataset, batch, ranks, readers, order, 0, steps), expected)
+          << ranks << " ranks, " << readers << " readers";
+      std::vector<int64_t> changed = fedSamples(*dataset, batch, ranks, readers, order, 0, 4),
+                           rest = fedSamples(*dataset, batch, 65 - ranks, 9 - readers, order, 4, steps);
+      changed.insert(changed.end(), rest.begin(), rest.end());
+      ASSERT_EQ(changed, expected) << "from " << ranks << " ranks to " << 65 - ranks;
+    }
 }
