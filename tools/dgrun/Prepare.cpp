@@ -529,6 +529,22 @@ Status claimFolder(const checkpoint::FolderLock &lock, Assignment &assignment) {
   return Status::ok();
 }
 
+/// Flags of data that have nothing to do in this run.
+static void noteIdleDataFlags(const Flags &flags, const Assignment &assignment, std::vector<std::string> &notes) {
+  auto isDecoded = [](const std::optional<data::Dataset> &dataset) { return dataset && dataset->isDecoded(); };
+  const bool readsAhead =
+      flags.prefetch ? *flags.prefetch > 0 : isDecoded(assignment.dataset) || isDecoded(assignment.evalDataset);
+  if (flags.readers && !readsAhead)
+    notes.push_back(fmt::format("--readers {}: nothing is read ahead{}", *flags.readers,
+                                flags.prefetch ? "" : ", for all samples lie in memory; --prefetch 2 reads ahead"));
+  auto isRemote = [](const std::vector<std::string> &sources) {
+    return std::any_of(sources.begin(), sources.end(),
+                       [](const std::string &text) { return text.find("://") != std::string::npos; });
+  };
+  if (!flags.dataCache.empty() && !isRemote(flags.data) && !isRemote(flags.evalData) && !isRemote(flags.input))
+    notes.push_back(fmt::format("--data-cache {}: no data are on another machine", flags.dataCache));
+}
+
 std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignment) {
   std::vector<std::string> notes;
   if (assignment.resume)
@@ -536,6 +552,7 @@ std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignmen
       notes.push_back(fmt::format("{}; --resume-older goes back from step {} to step {}", one.reason, one.step,
                                   assignment.resume->state().step));
   notes.insert(notes.end(), assignment.dataNotes.begin(), assignment.dataNotes.end());
+  noteIdleDataFlags(flags, assignment, notes);
   for (const auto *dataset : {&assignment.dataset, &assignment.evalDataset})
     if (*dataset)
       for (std::string &note : (*dataset)->notes())

@@ -136,6 +136,14 @@ class Sources(unittest.TestCase):
             self.assertEqual(done.returncode, 65, done.stderr)
             self.assertIn(words, done.stderr)
 
+    def test_flags_without_an_effect_are_noted(self):
+        for flags, words in ((["--readers", "2"], "--readers 2: nothing is read ahead, for all samples lie in memory"),
+                             (["--readers", "2", "--prefetch", "0"], "--readers 2: nothing is read ahead\n"),
+                             (["--data-cache", "kept"], "--data-cache kept: no data are on another machine")):
+            self.assertIn(words, self.dgrun("one", "x.npy", "y.npy", *flags).stderr)
+        self.assertEqual(self.dgrun("one", "x.npy", "y.npy", "--prefetch", "1", "--readers", "2").stderr, "")
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "kept")))
+
     def test_classes_are_listed(self):
         self.assertIn("images:class: 3 classes: 0 a, 1 b, 2 c", self.dgrun("one", "images", "images:class").stderr)
 
