@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ir/ops/structure/ControlOps.h"
+
+namespace dg::passes {
+
+/// Replaces the scan by one without what nobody reads: results, ops of its body, and operands that only these need.
+void pruneScan(ir::ScanOp scan);
+
+} // namespace dg::passes
