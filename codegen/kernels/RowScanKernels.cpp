@@ -44,7 +44,6 @@ public:
     isPossible = scan.getNumSums() == 0 && numCarried > 0 && scan.getTrips() > 0 && hasOneReal() && fits();
     if (isPossible)
       findLevels();
-    isPossible = isPossible && llvm::all_of(stored, isFloat);
   }
 
   bool isRow(Value value) const {
@@ -144,19 +143,24 @@ private:
       numLevels = std::max(numLevels, levels[&op] + 1);
     }
     for (Operation &op : body.without_terminator())
-      for (Value operand : op.getOperands()) {
-        if (levelOf(operand) == levels[&op])
-          continue;
-        if (!isa<ir::PanelProductOp>(op))
-          while (auto slice = operand.getDefiningOp<ir::SliceOp>())
-            operand = slice.getInput();
-        if (operand.getDefiningOp() && !isProduct(operand))
-          stored.insert(operand);
-      }
+      for (Value operand : op.getOperands())
+        if (levelOf(operand) != levels[&op] && !isa<ir::PanelProductOp>(op))
+          store(operand);
     // A product reads rows, also of values of its own making at level 0.
     for (auto product : body.getOps<ir::PanelProductOp>())
       if (Value input = product.getInput(); input.getDefiningOp() && !isProduct(input))
         stored.insert(input);
+  }
+
+  /// For later levels. Slices are places of what is stored, constants have none, and bools are computed again.
+  void store(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op || isProduct(value) || isa<ir::ConstantOp>(op))
+      return;
+    if (!isa<ir::SliceOp>(op) && isFloat(value))
+      return void(stored.insert(value));
+    for (Value operand : op->getOperands())
+      store(operand);
   }
 
   DenseMap<Operation *, int64_t> levels;

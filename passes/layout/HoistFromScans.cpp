@@ -5,9 +5,11 @@
 // Pattern of ScanOp, MatmulOp, ReduceSumOp, AddOp: sums over trips are products over trips and rows.
 #include "ir/ops/arrangement/ShapeOps.h"
 #include "ir/ops/elementwise/ElementwiseOps.h"
+#include "ir/ops/elementwise/LogicOps.h"
 #include "ir/ops/product/ContractionOps.h"
 #include "ir/ops/reduction/ReductionOps.h"
 #include "ir/ops/structure/ControlOps.h"
+#include "ir/ops/structure/GraphOps.h"
 #include "passes/Passes.h"
 #include "passes/train/PruneScan.h"
 
@@ -137,7 +139,7 @@ private:
     return {{}, value};
   }
 
-  /// A sum over trips: a sum of terms, each a product or a sum over the rows; no terms: as it was.
+  /// A sum over trips: a sum of terms, each a product, a sum over the rows or a constant; no terms: as it was.
   struct Sum {
     Value inner;
     SmallVector<Operation *> terms;
@@ -156,6 +158,8 @@ private:
                isMatrix(product.getLhs()))
         sum.terms.push_back(op);
       else if (reduction && isMatrix(reduction.getInput()) && reduction.getDims() == ArrayRef<int64_t>{0})
+        sum.terms.push_back(op);
+      else if (isa_and_nonnull<ConstantOp>(op))
         sum.terms.push_back(op);
       else
         return {value, {}};
@@ -237,6 +241,9 @@ private:
         value = builder.create<MatmulOp>(product.getLoc(), joined(builder, stacked.lookup(product.getLhs())),
                                          joined(builder, stacked.lookup(product.getRhs())), true, false,
                                          product.getToAttr(), place);
+      } else if (auto constant = dyn_cast<ConstantOp>(term)) {
+        auto all = builder.getF64FloatAttr(constant.getValue().convertToDouble() * double(scan.getTrips()));
+        value = builder.create<ConstantOp>(constant.getLoc(), constant.getType(), all, constant.getTypeAttr(), place);
       } else {
         auto reduction = cast<ReduceSumOp>(term);
         value = builder.create<ReduceSumOp>(reduction.getLoc(), joined(builder, stacked.lookup(reduction.getInput())),

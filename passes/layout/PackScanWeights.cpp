@@ -7,6 +7,7 @@
 #include "ir/ops/product/BlockedOps.h"
 #include "ir/ops/product/ContractionOps.h"
 #include "ir/ops/structure/ControlOps.h"
+#include "ir/ops/structure/GraphOps.h"
 #include "passes/Passes.h"
 
 #include "llvm/Support/MathExtras.h"

@@ -81,8 +81,10 @@ public:
     ASSERT_TRUE(succeeded(manager.run(*module)));
     size_t before = numScans;
     module->walk([&](dg::ir::ScanOp scan) {
-      EXPECT_TRUE(isRowScan(scan));
-      EXPECT_EQ(scan.getNumSums(), 0);
+      std::string printed;
+      llvm::raw_string_ostream(printed) << scan;
+      EXPECT_TRUE(isRowScan(scan)) << printed;
+      EXPECT_EQ(scan.getNumSums(), 0) << printed;
       // Sums of some hundred products, through some trips.
       cases.addOp(scan, {.tolerance = layer.element == "f64" ? 1e-12 : 2e-5, .indexBound = layer.time, .spread = 0.5},
                   text);
