@@ -67,19 +67,19 @@ static Results recurrent(Node &node, const Kind &kind) {
 
   Results operands{x, weight, recurrence};
   SmallVector<StringRef> extras;
-  auto add = [&](unsigned input, StringRef name, int64_t rank, bool isState = false) {
+  auto add = [&](unsigned input, StringRef name, StringRef what, int64_t rank, bool isState = false) {
     Value value = node.optionalInput(input);
-    if (!value || !checkRank(node, value, rank, "an input '" + name.str() + "'"))
+    if (!value || !checkRank(node, value, rank, what))
       return;
     operands.push_back(isState ? swapped(value) : value);
     extras.push_back(name);
   };
-  add(3, "bias", 2);
-  add(4, "lengths", 1);
-  add(5, "initial_h", 3, /*isState=*/true);
+  add(3, "bias", "biases", 2);
+  add(4, "lengths", "sequence lengths", 1);
+  add(5, "initial_h", "a first state", 3, /*isState=*/true);
   if (kind.numStates == 2) {
-    add(6, "initial_c", 3, /*isState=*/true);
-    add(7, "peephole", 2);
+    add(6, "initial_c", "a first state", 3, /*isState=*/true);
+    add(7, "peephole", "peepholes", 2);
   }
   SmallVector<StringRef> activations = activationsOf(node, kind, numDirections);
   if (node.isRejected() || llvm::is_contained(operands, Value()))

@@ -9,6 +9,7 @@
 #include "ir/ops/structure/ControlOps.h"
 #include "ir/ops/structure/GraphOps.h"
 #include "passes/Passes.h"
+#include "passes/train/PruneScan.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -24,11 +25,16 @@ using namespace ir;
 
 struct PackScanWeightsPass : impl::PackScanWeightsBase<PackScanWeightsPass> {
   void runOnOperation() override {
-    getOperation().walk([&](ScanOp scan) {
+    SmallVector<ScanOp> scans;
+    for (auto graph : getOperation().getOps<GraphOp>())
+      llvm::append_range(scans, graph.getBody().front().getOps<ScanOp>());
+    for (ScanOp scan : scans) {
       // Packing costs about as much as a trip of a few rows.
-      if (scan.getTrips() >= 4 && isa<GraphOp>(scan->getParentOp()))
-        pack(scan);
-    });
+      if (scan.getTrips() < 4)
+        continue;
+      pack(scan);
+      pruneScan(scan);
+    }
   }
 
 private:

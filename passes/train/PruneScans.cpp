@@ -37,6 +37,9 @@ struct Liveness {
   }
 
   bool isLive(Value value) const { return values.contains(value); }
+  bool isLive(Operation *op) const {
+    return llvm::any_of(op->getResults(), [&](Value value) { return isLive(value); });
+  }
 
   std::vector<bool> results;
 
@@ -97,6 +100,7 @@ void pruneScan(ScanOp scan) {
       numSums += i >= firstSum;
     }
   bool isSame = kept.size() == scan.getNumResults() &&
+                llvm::all_of(body.without_terminator(), [&](Operation &op) { return live.isLive(&op); }) &&
                 groups[0].size() + groups[1].size() + groups[2].size() == scan.getNumOperands();
   if (kept.empty() || isSame)
     return;
@@ -109,7 +113,7 @@ void pruneScan(ScanOp scan) {
                             arguments = arguments.drop_front(group.size());
                           }
                           for (Operation &op : body.without_terminator())
-                            if (llvm::any_of(op.getResults(), [&](Value v) { return live.isLive(v); }))
+                            if (live.isLive(&op))
                               into.clone(op, mapping);
                           SmallVector<Value> results;
                           for (unsigned index : kept)

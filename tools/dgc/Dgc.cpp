@@ -63,7 +63,7 @@ int main(int argc, char **argv) {
   app.add_option("MODEL", request.model,
                  "a model in the dg dialect (.mlir, .mlirbc) or ONNX (.onnx), or a family:\n"
                  "mlp:784-1024-10  lenet  gpt:layers=4,hidden=384,heads=6,seq=256,vocab=8192  bert:layers=12,…\n"
-                 "resnet:50,classes=1000,image=224");
+                 "llama:layers=4,hidden=384,heads=6,kv_heads=2,ffn=1024,seq=256,vocab=8192  resnet:50,classes=1000,image=224");
   app.add_option("-o,--output", output,
                  "the job to write (default: the model's name with .dgx), or the file for --emit (default: stdout)");
 

@@ -130,8 +130,11 @@ FailureOr<Type> PanelProductOp::inferType(Adaptor op, const Rejection &reject) {
 ShardingRule PanelProductOp::getShardingRule() {
   ShardingRule rule = emptyShardingRule(*this);
   int32_t rows = rule.addFactor(tensorOf(getInput()).getDimSize(0));
+  int32_t depth = rule.addFactor(tensorOf(getInput()).getDimSize(1));
   rule.operands[0][0].push_back(rows);
   rule.results[0][0].push_back(rows);
+  rule.operands[0][1].push_back(depth);
+  rule.operands[1][1].push_back(depth);
   return rule;
 }
 
