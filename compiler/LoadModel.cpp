@@ -7,7 +7,7 @@
 #include "ir/dialect/ElementTypes.h"
 #include "ir/dialect/Elements.h"
 #include "ir/dialect/TextGuard.h"
-#include "runtime/data/TensorFiles.h"
+#include "runtime/data/format/TensorFiles.h"
 
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/Diagnostics.h"

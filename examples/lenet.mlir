@@ -11,12 +11,12 @@ module attributes {dg.optimizer = "sgd:lr=0.01,momentum=0.5"} {
     %w2 = dg.parameter "fc2.weight" tensor<10x50xf32> uniform 0.14142135
     %b2 = dg.parameter "fc2.bias" tensor<10xf32> uniform 0.14142135
     %conv1 = dg.conv2d %x, %cw1, %cb1
-    %pool1 = dg.max_pool2d %conv1 {kernel = array<i64: 2, 2>}
+    %pool1 = dg.max_pool2d %conv1 {kernel = [2, 2]}
     %h1 = dg.relu %pool1
     %conv2 = dg.conv2d %h1, %cw2, %cb2
-    %pool2 = dg.max_pool2d %conv2 {kernel = array<i64: 2, 2>}
+    %pool2 = dg.max_pool2d %conv2 {kernel = [2, 2]}
     %h2 = dg.relu %pool2
-    %flat = dg.reshape %h2 {shape = array<i64: 0, -1>}
+    %flat = dg.reshape %h2 {shape = [0, -1]}
     %fc1 = dg.linear %flat, %w1, %b1
     %h3 = dg.relu %fc1
     %fc2 = dg.linear %h3, %w2, %b2

@@ -6,8 +6,9 @@
 
 namespace dg::ir {
 
-/// Fails, with the names that there are and the nearest of them, where the text gives an op an attribute that it does
-/// not have, or one of another type: MLIR would drop it silently.
+/// Takes lists of numbers, [1, 2], as the arrays that ops hold. Fails, with the names that there are and the nearest of
+/// them, where the text gives an op an attribute that it does not have, or one of another type: MLIR would drop it
+/// silently.
 mlir::ParseResult checkAttributes(mlir::OpAsmParser &parser, mlir::OperationState &state, llvm::SMLoc location);
 
 } // namespace dg::ir

@@ -154,6 +154,27 @@ std::optional<Dialect::ParseOpHook> DGDialect::getParseOperationHook(StringRef) 
   return ParseOpHook(rejectUnknownOp);
 }
 
+/// Numbers as people write them, [1, 2] or [0.5, 2.0], as the arrays that ops hold; other attributes stay.
+static Attribute asDenseArray(Attribute attribute) {
+  auto list = dyn_cast<ArrayAttr>(attribute);
+  if (!list || list.empty())
+    return attribute;
+  auto isWhole = [](Attribute each) {
+    auto number = dyn_cast<IntegerAttr>(each);
+    return number && number.getType().isInteger(64);
+  };
+  if (llvm::all_of(list, isWhole)) {
+    auto numbers = llvm::map_to_vector(list, [](Attribute each) { return cast<IntegerAttr>(each).getInt(); });
+    return DenseI64ArrayAttr::get(attribute.getContext(), numbers);
+  }
+  if (!llvm::all_of(list, [&](Attribute each) { return isWhole(each) || isa<FloatAttr>(each); }))
+    return attribute;
+  auto numbers = llvm::map_to_vector(list, [&](Attribute each) {
+    return isWhole(each) ? double(cast<IntegerAttr>(each).getInt()) : cast<FloatAttr>(each).getValueAsDouble();
+  });
+  return DenseF64ArrayAttr::get(attribute.getContext(), numbers);
+}
+
 ParseResult dg::ir::checkAttributes(OpAsmParser &parser, OperationState &state, SMLoc location) {
   ArrayRef<StringAttr> known = state.name.getAttributeNames();
   for (NamedAttribute attribute : state.attributes) {
@@ -167,6 +188,10 @@ ParseResult dg::ir::checkAttributes(OpAsmParser &parser, OperationState &state, 
       names.push_back(name.getValue());
     return error << hintFor(attribute.getName().getValue(), names);
   }
+  SmallVector<NamedAttribute> written(state.attributes.getAttrs());
+  for (NamedAttribute &attribute : written)
+    attribute.setValue(asDenseArray(attribute.getValue()));
+  state.attributes = written;
   return state.name.verifyInherentAttrs(state.attributes,
                                         [&] { return parser.emitError(location) << "'" << state.name << "' op "; });
 }

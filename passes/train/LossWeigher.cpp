@@ -137,7 +137,9 @@ FailureOr<Value> LossWeigher::weighLoss(LossOp loss) {
   Value prediction = loss->getOperand(0);
   const int64_t leading = tensorOf(prediction).getDimSize(0);
   std::optional<int64_t> dim = samplesOf(prediction);
-  if (leading % rows != 0 || (dim ? *dim != 0 : leading != rows))
+  // Sharding rules do not follow a dimension of size 1; then all rows are of this sample.
+  const bool isOfOneSample = rows == 1 && !dim;
+  if (leading % rows != 0 || (dim ? *dim != 0 : leading != rows && !isOfOneSample))
     return loss->emitOpError() << "compares " << tensorOf(prediction) << ", whose dimension 0 does not count the "
                                << rows << " samples of the inputs: bring them to the front";
   PartsOf parts(withLabel(getPlace(loss), ""));

@@ -3,7 +3,7 @@
 // loop.
 #pragma once
 
-#include "runtime/data/Tensor.h"
+#include "runtime/data/format/Tensor.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/support/Status.h"
 

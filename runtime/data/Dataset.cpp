@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/data/Dataset.h"
 
-#include "runtime/data/RandomSource.h"
-#include "runtime/data/Source.h"
+#include "runtime/data/source/RandomSource.h"
+#include "runtime/data/source/Source.h"
 #include "runtime/plan/Elements.h"
 #include "runtime/support/CounterRandom.h"
 
@@ -39,11 +39,6 @@ Result<std::vector<Argument>> argumentsOf(const plan::Plan &plan, const plan::Pr
   return arguments;
 }
 
-/// All dimensions but the first.
-static std::vector<int64_t> sampleShapeOf(const Tensor &tensor) {
-  return tensor.shape.empty() ? tensor.shape : std::vector<int64_t>(tensor.shape.begin() + 1, tensor.shape.end());
-}
-
 /// What a sample, or a batch of them, of a file becomes.
 static std::vector<int64_t> arranged(std::vector<int64_t> shape, Arrangement arrangement) {
   if (arrangement == Arrangement::channelsLast && shape.size() >= 3)
@@ -73,8 +68,7 @@ std::pair<const Column::Shard *, int64_t> Column::locate(int64_t index) const {
   return {&shard, index - shard.firstSample};
 }
 
-bool Column::convert(const Shard &shard, int64_t index, std::byte *to) const {
-  const std::byte *from = shard.tensor.data + index * sampleBytes;
+bool Column::convert(const Shard &shard, const std::byte *from, std::byte *to) const {
   return shard.layout.channels > 0 ? conversion.run(from, to, shard.layout) : conversion.run(from, to, elements);
 }
 
@@ -92,40 +86,41 @@ std::optional<Column::Outside> Column::findIn(std::span<const std::byte> sample,
 std::optional<Column::Outside> Column::outsideIn(const std::byte *sample) const {
   if (!findOutside)
     return std::nullopt;
-  return findOutside({sample, size_t(elements * conversion.targetBytes())}, std::min<int64_t>(target.indexBound, 0),
+  return findOutside({sample, size_t(bytesOfSample())}, std::min<int64_t>(target.indexBound, 0),
                      std::abs(target.indexBound));
 }
 
-bool Column::copySample(int64_t index, std::byte *to) const {
+Status Column::copySample(int64_t index, std::byte *to, Scratch &scratch) const {
   auto [shard, own] = locate(index);
-  const bool fits = convert(*shard, own, to);
+  auto from = shard->samples->read(own, scratch);
+  if (!from)
+    return from.status();
+  if (!convert(*shard, *from, to))
+    return Status::error(ErrorKind::badInput, "{} has a value that does not fit argument '{}' ({})",
+                         shard->samples->nameOf(own), target.name, plan::nameOf(target.dtype));
   if (!channels.isEmpty())
     channels.apply(to);
-  return fits && !outsideIn(to);
+  if (const std::optional<Outside> outside = outsideIn(to))
+    return Status::error(ErrorKind::badInput,
+                         "{} holds {} at element {}; argument '{}' takes {} to {}: correct the data, or compile the "
+                         "model with as many classes or tokens as the data have",
+                         shard->samples->nameOf(own), outside->value, outside->place, target.name,
+                         std::min<int64_t>(target.indexBound, 0), std::abs(target.indexBound) - 1);
+  return Status::ok();
 }
 
-Status Column::refusal(int64_t index) const {
-  auto [shard, own] = locate(index);
-  std::vector<std::byte> row(size_t(elements * conversion.targetBytes()));
-  if (!convert(*shard, own, row.data()))
-    return Status::error(ErrorKind::badInput, "{}: sample {} has a value that does not fit argument '{}' ({})",
-                         shard->name, own, target.name, plan::nameOf(target.dtype));
-  const Outside outside = outsideIn(row.data()).value_or(Outside());
-  return Status::error(ErrorKind::badInput,
-                       "{}: sample {} holds {} at element {}; argument '{}' takes {} to {}: correct the data, or "
-                       "compile the model with as many classes or tokens as the data have",
-                       shard->name, own, outside.value, outside.place, target.name,
-                       std::min<int64_t>(target.indexBound, 0), std::abs(target.indexBound) - 1);
+bool Column::isDecoded() const {
+  return std::any_of(shards.begin(), shards.end(), [](const Shard &shard) { return shard.samples->isDecoded(); });
 }
 
 Status Column::checkBeginning() const {
   constexpr int64_t mostElements = 1 << 24; // some ten milliseconds, where the file is in memory
   if (!findOutside || elements == 0)
     return Status::ok();
-  std::vector<std::byte> row(size_t(elements * conversion.targetBytes()));
+  std::vector<std::byte> row(size_t(bytesOfSample()), std::byte(0));
+  Scratch scratch;
   for (int64_t sample = 0; sample < std::min(count, std::max<int64_t>(mostElements / elements, 1)); ++sample)
-    if (!copySample(sample, row.data()))
-      return refusal(sample);
+    DG_RETURN_IF_ERROR(copySample(sample, row.data(), scratch));
   return Status::ok();
 }
 
@@ -140,11 +135,13 @@ std::string Dataset::describe() const {
   std::string text;
   for (const Column &column : columns) {
     const Argument &argument = column.argument();
-    std::vector<char> row(size_t(column.elements * column.conversion.targetBytes()));
+    std::vector<char> row(size_t(column.bytesOfSample()));
     std::string rows;
+    Scratch scratch;
     for (int64_t sample : {int64_t(0), column.numSamples() - 1})
       if (!row.empty() && sample >= 0) {
-        (void)column.copySample(sample, reinterpret_cast<std::byte *>(row.data())); // what does not fit is told later
+        // What cannot be read is told when it is fed.
+        (void)column.copySample(sample, reinterpret_cast<std::byte *>(row.data()), scratch);
         rows.append(row.begin(), row.end());
       }
     std::string conversion = column.conversion.describe() + column.channels.describe();
@@ -155,21 +152,86 @@ std::string Dataset::describe() const {
   return text;
 }
 
+std::vector<std::string> Dataset::notes() const {
+  std::vector<std::string> notes;
+  for (const Column &column : columns) {
+    for (const Column::Shard &shard : column.shards)
+      if (std::string note = shard.samples->note(); !note.empty())
+        notes.push_back(std::move(note));
+    std::span<const std::string> classes = column.shards.front().samples->classes();
+    constexpr size_t mostListed = 20;
+    std::string list;
+    for (size_t number = 0; number < std::min(classes.size(), mostListed); ++number)
+      list += fmt::format("{}{} {}", list.empty() ? "" : ", ", number, classes[number]);
+    if (!classes.empty())
+      notes.push_back(fmt::format("{}: {} classes: {}{}", column.spec(), classes.size(), list,
+                                  classes.size() > mostListed ? ", …" : ""));
+  }
+  return notes;
+}
+
+bool Dataset::isDecoded() const {
+  return std::any_of(columns.begin(), columns.end(), [](const Column &column) { return column.isDecoded(); });
+}
+
 /// Found and expected, and the conversion that would make the one the other.
-static Status wrongShape(const Source &source, const Tensor &tensor, const Argument &argument) {
+static Status wrongShape(const Source &source, const SampleSet &samples, const Argument &argument) {
   std::string advice;
-  auto sample = sampleShapeOf(tensor);
+  std::vector<int64_t> found = samples.sampleShape;
   if (source.arrangement == Arrangement::channelsLast)
     advice = fmt::format("; :nhwc moves the channels of height x width x channels to the front, which gives {}",
-                         describeShape(arranged(sample, Arrangement::channelsLast)));
-  else if (arranged(sample, Arrangement::channelsLast) == argument.sampleShape)
+                         describeShape(arranged(found, Arrangement::channelsLast)));
+  else if (arranged(found, Arrangement::channelsLast) == argument.sampleShape)
     advice = fmt::format(": write {}=FILE:nhwc if its channels are last", argument.name);
-  else if (!tensor.shape.empty() && elementsOf(sample, 0) == elementsOf(argument.sampleShape, 0))
+  else if (elementsOf(found, 0) == elementsOf(argument.sampleShape, 0))
     advice = fmt::format(": write {}=FILE:reshape if its elements are in that order", argument.name);
+  if (!argument.isWhole)
+    found.insert(found.begin(), samples.numSamples);
   return Status::error(ErrorKind::badInput, "{}: found shape {}, expected {}{} for argument '{}'{}", source.text,
-                       describeShape(argument.isWhole ? sample : tensor.shape),
-                       argument.isWhole ? "" : "samples of shape ", describeShape(argument.sampleShape), argument.name,
-                       advice);
+                       describeShape(found), argument.isWhole ? "" : "samples of shape ",
+                       describeShape(argument.sampleShape), argument.name, advice);
+}
+
+Status Column::addShard(std::shared_ptr<const SampleSet> samples, const Source &source) {
+  const std::vector<int64_t> &shape = samples->sampleShape;
+  // The order of random numbers is as good as any other; whole ones are exact.
+  const bool isRandom = source.path.empty();
+  const bool isAnyOrder = source.arrangement == Arrangement::reshape || (isRandom && !target.isWhole);
+  // An image takes the place of its channels from the argument, as ImageForm has read it.
+  const std::vector<int64_t> &wanted = target.sampleShape;
+  const bool isChannelsFirst = samples->isImages() && wanted.size() >= 3 && wanted.end()[-3] == 3;
+  const Arrangement arrangement = isChannelsFirst ? Arrangement::channelsLast : source.arrangement;
+  const bool isChannelsLast = arrangement == Arrangement::channelsLast;
+  const bool hasRank = !isChannelsLast || shape.size() == (target.isWhole ? 4 : 3);
+  if (!hasRank || (isAnyOrder ? elementsOf(shape, 0) != elements : !fits(arranged(shape, arrangement), target)))
+    return wrongShape(source, *samples, target);
+  ChannelsLast layout;
+  if (isChannelsLast)
+    layout = {target.isWhole ? shape[0] : 1, shape.end()[-3] * shape.end()[-2], shape.back()};
+  if (!shards.empty()) {
+    const SampleSet &first = *shards.front().samples;
+    if (first.type != samples->type)
+      return Status::error(ErrorKind::badInput, "{}: holds {}, the shard before it {}", source.text,
+                           nameOf(samples->type), nameOf(first.type));
+    if (!std::equal(first.classes().begin(), first.classes().end(), samples->classes().begin(),
+                    samples->classes().end()))
+      return Status::error(ErrorKind::badInput, "{}: has other classes than {}: {} and {}", source.text, first.source,
+                           fmt::join(samples->classes(), ", "), fmt::join(first.classes(), ", "));
+  }
+  const int64_t more = samples->numSamples;
+  if (more > 0)
+    shards.push_back({count, std::move(samples), layout});
+  count += more;
+  return Status::ok();
+}
+
+static Result<std::shared_ptr<const SampleSet>> openRandom(const Source &source, const Argument &argument,
+                                                           uint64_t seed) {
+  auto tensor = makeRandom(source.text, argument.name, seed);
+  if (!tensor)
+    return tensor.status();
+  return std::shared_ptr<const SampleSet>(
+      std::make_shared<TensorSet>(source.text, std::move(*tensor), argument.isWhole));
 }
 
 Result<Column> Dataset::openColumn(const Argument &argument, const DataSpecs &specs) {
@@ -178,40 +240,23 @@ Result<Column> Dataset::openColumn(const Argument &argument, const DataSpecs &sp
   column.text = specs.sources.at(argument.name);
   column.elements = elementsOf(argument.sampleShape, 0);
   const bool isRandom = isRandomSpec(column.text);
-  auto sources = isRandom ? std::vector<Source>{{"", "", Arrangement::same, column.text}} : parseSources(column.text);
+  Source random;
+  random.text = column.text;
+  auto sources = isRandom ? std::vector<Source>{random} : parseSources(column.text);
   if (!sources)
     return sources.status();
   if (argument.isWhole && sources->size() > 1)
     return Status::error(ErrorKind::badInput, "{}: found {} files, expected one for argument '{}'", column.text,
                          sources->size(), argument.name);
   for (const Source &source : *sources) {
-    auto tensor = isRandom ? makeRandom(source.text, argument.name, specs.seed)
-                           : openSource(source, argument.name, argument.sampleShape);
-    if (!tensor)
-      return tensor.status();
-    if (argument.isWhole)
-      tensor->shape.insert(tensor->shape.begin(), 1);
-    const std::vector<int64_t> sample = sampleShapeOf(*tensor);
-    // The order of random numbers is as good as any other.
-    const bool isAnyOrder = source.arrangement == Arrangement::reshape || (isRandom && !argument.isWhole);
-    const bool isChannelsLast = source.arrangement == Arrangement::channelsLast;
-    if (tensor->shape.empty() || (isChannelsLast && sample.size() != (argument.isWhole ? 4 : 3)) ||
-        (isAnyOrder ? elementsOf(sample, 0) != column.elements : !fits(arranged(sample, source.arrangement), argument)))
-      return wrongShape(source, *tensor, argument);
-    ChannelsLast layout;
-    if (isChannelsLast)
-      layout = {argument.isWhole ? sample[0] : 1, sample.end()[-3] * sample.end()[-2], sample.back()};
-    if (!column.shards.empty() && column.shards.front().tensor.type != tensor->type)
-      return Status::error(ErrorKind::badInput, "{}: holds {}, the shard before it {}", source.text,
-                           nameOf(tensor->type), nameOf(column.shards.front().tensor.type));
-    int64_t samples = tensor->shape.front();
-    if (samples > 0)
-      column.shards.push_back({column.count, std::move(*tensor), source.text, layout});
-    column.count += samples;
+    auto samples = isRandom ? openRandom(source, argument, specs.seed) : openSource(source, argument);
+    if (!samples)
+      return samples.status();
+    DG_RETURN_IF_ERROR(column.addShard(std::move(*samples), source));
   }
   if (column.count == 0)
     return Status::error(ErrorKind::badInput, "{}: holds no samples", column.text);
-  DType type = column.shards.front().tensor.type;
+  const DType type = column.shards.front().samples->type;
   std::optional<Normalization> normalization;
   if (auto found = specs.normalizations.find(argument.name); found != specs.normalizations.end())
     normalization = found->second;
@@ -228,7 +273,6 @@ Result<Column> Dataset::openColumn(const Argument &argument, const DataSpecs &sp
                            channels.status().message());
     column.channels = *channels;
   }
-  column.sampleBytes = column.elements * sizeOf(type);
   if (argument.indexBound != 0)
     column.findOutside = plan::withElement(argument.dtype, []<typename T>(T) -> Column::FindOutside {
       if constexpr (plan::isFloatElement<T>)

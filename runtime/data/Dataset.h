@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // A set of samples: one column per graph argument, each from files or a random source, checked against the argument
-// when it is opened. The values stay where they are (mapped or in memory); ranks that are forked afterwards share them.
+// when it is opened. The values stay where they are (mapped, in memory, or compressed in files); ranks that are forked
+// afterwards share them.
 #pragma once
 
 #include "runtime/data/ChannelNormalization.h"
 #include "runtime/data/Conversion.h"
-#include "runtime/data/Tensor.h"
+#include "runtime/data/source/Argument.h"
+#include "runtime/data/source/SampleSet.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/support/Status.h"
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,31 +26,26 @@ inline constexpr const char *sampleWeightPort = "sample_weight";
 /// The number of each row's sample in the step, which random numbers are drawn by.
 inline constexpr const char *sampleIndexPort = "sample_index";
 
-/// What a program wants to be fed.
-struct Argument {
-  std::string name;
-  plan::DType dtype = plan::DType::f32;
-  std::vector<int64_t> sampleShape; ///< without the batch dimension, or of the whole argument
-  int64_t indexBound = 0;           ///< which places in a table its elements may be, as plan::Port has it
-  bool isWhole = false;             ///< the program has no batch: a source is the argument, one sample
-};
-
 /// The arguments of a program: its input ports but sample_weight and sample_index. Fails if the program has a batch and
 /// a port no dimension for it.
 Result<std::vector<Argument>> argumentsOf(const plan::Plan &plan, const plan::Program &program);
+
+struct Source;
 
 /// The samples of one argument. Immutable: any thread may read.
 class Column {
 public:
   const Argument &argument() const { return target; }
   int64_t numSamples() const { return rows ? int64_t(rows->size()) : count; }
-  /// Converts sample `index` into `to`, as many elements as the argument's sample has. False if a value does not fit,
-  /// or is a place outside its table.
-  bool copySample(int64_t index, std::byte *to) const;
+  /// Reads and converts sample `index` into `to`, as many elements as the argument's sample has. Fails with its name if
+  /// it cannot be read, if a value does not fit, or is a place outside its table.
+  Status copySample(int64_t index, std::byte *to, Scratch &scratch) const;
   /// Which sample of the files it is.
   int64_t numberOf(int64_t index) const { return rows ? (*rows)[size_t(index)] : index; }
-  /// What is wrong with a sample that copySample gave false for.
-  Status refusal(int64_t index) const;
+  /// Bytes of a converted sample.
+  int64_t bytesOfSample() const { return elements * conversion.targetBytes(); }
+  /// Whether reading a sample costs more than converting what lies in memory or in a mapped file.
+  bool isDecoded() const;
   /// What the user wrote: for messages.
   const std::string &spec() const { return text; }
 
@@ -55,8 +53,7 @@ private:
   friend class Dataset;
   struct Shard {
     int64_t firstSample = 0;
-    Tensor tensor;
-    std::string name; ///< of the file, for messages
+    std::shared_ptr<const SampleSet> samples;
     ChannelsLast layout;
   };
   struct Outside {
@@ -68,8 +65,9 @@ private:
   static std::optional<Outside> findIn(std::span<const std::byte> sample, int64_t least, int64_t bound);
   /// Where a sample is, and its number there.
   std::pair<const Shard *, int64_t> locate(int64_t index) const;
-  bool convert(const Shard &shard, int64_t index, std::byte *to) const;
+  bool convert(const Shard &shard, const std::byte *from, std::byte *to) const;
   std::optional<Outside> outsideIn(const std::byte *sample) const;
+  Status addShard(std::shared_ptr<const SampleSet> samples, const Source &from);
   /// Reads places in a table before anything runs: all of a small set, the beginning of one that takes long to read.
   Status checkBeginning() const;
   Argument target;
@@ -77,7 +75,7 @@ private:
   Conversion conversion;
   ChannelNormalization channels;
   std::vector<Shard> shards;
-  int64_t count = 0, elements = 0, sampleBytes = 0;
+  int64_t count = 0, elements = 0;
   FindOutside findOutside = nullptr;                ///< null: its elements are not places in a table
   std::shared_ptr<const std::vector<int64_t>> rows; ///< which samples of the shards; null: all
 };
@@ -101,6 +99,10 @@ public:
   /// Names, shapes and types of the columns, how they are converted, and a hash of the first and last sample of each:
   /// cheap, and the same on every host that was given the same data.
   std::string describe() const;
+  /// What the user should know of it: the classes of a folder, files that were left out. A line each.
+  std::vector<std::string> notes() const;
+  /// Whether any of its columns is.
+  bool isDecoded() const;
   /// The samples of these numbers, in this order; it shares the memory of this set, of which all samples were taken.
   Dataset take(std::vector<int64_t> samples) const;
   /// Null if there is none.

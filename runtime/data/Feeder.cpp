@@ -78,21 +78,87 @@ Result<Feeder> Feeder::create(const plan::Plan &plan, const plan::Program &progr
 
 /// The place among `count` samples of the one in a row. Padding repeats this rank's last sample, or the first of a step
 /// in which the rank has none.
-int64_t Feeder::numberAt(int64_t count, int64_t microbatch, int64_t row) const {
+static int64_t numberIn(Deal deal, int64_t dataRank, int64_t count, int64_t microbatch, int64_t row) {
   Block mine = dealtTo(count, deal, microbatch, dataRank);
   return mine.size > 0 ? mine.begin + std::min(row, mine.size - 1) : 0;
 }
 
+int64_t Feeder::numberAt(int64_t count, int64_t microbatch, int64_t row) const {
+  return numberIn(deal, dataRank, count, microbatch, row);
+}
+
+void Feeder::readAhead(const PrefetchOptions &options, StepOrder order) {
+  struct Row {
+    const Column *column;
+    int64_t microbatch, row, at;
+  };
+  std::vector<Row> rows;
+  int64_t bytes = 0;
+  for (Input &input : inputs) {
+    if (input.source != Input::Source::column)
+      continue;
+    input.aheadAt = bytes;
+    for (size_t m = 0; m < input.slots.size(); ++m)
+      for (int64_t i = 0; i < input.rows; ++i, bytes += input.rowBytes)
+        rows.push_back({input.column, int64_t(m), i, bytes});
+  }
+  constexpr int64_t usualSteps = 2;
+  const bool isDecoded = std::any_of(rows.begin(), rows.end(), [](const Row &row) { return row.column->isDecoded(); });
+  const int64_t steps = options.steps.value_or(isDecoded ? usualSteps : 0);
+  if (steps < 1 || rows.empty())
+    return;
+  const int64_t numRows = int64_t(rows.size());
+  // Readers see nothing of the feeder, which may move.
+  auto readRow = [rows = std::move(rows), deal = deal, dataRank = dataRank](
+                     int64_t number, int64_t count, const auto &sampleAt, std::byte *step, Scratch &scratch) {
+    const Row &row = rows[size_t(number)];
+    return row.column->copySample(sampleAt(numberIn(deal, dataRank, count, row.microbatch, row.row)), step + row.at,
+                                  scratch);
+  };
+  prefetch = std::make_unique<Prefetch>(steps, options, std::move(order), numRows, bytes, std::move(readRow));
+  waited.readers = options.readers;
+  waited.steps = steps;
+  waited.bytes = prefetch->bytes();
+}
+
+DataWait Feeder::wait() const {
+  DataWait wait = waited;
+  if (prefetch)
+    wait.readSeconds = prefetch->readSeconds();
+  return wait;
+}
+
 Status Feeder::fill(std::span<const int64_t> samples) {
+  const auto begin = std::chrono::steady_clock::now();
   int64_t count = int64_t(samples.size());
   if (count < 1 || count > batch)
     return Status::error(ErrorKind::runFailed, "a step of {} samples was asked of a program for {}", count, batch);
+  const std::byte *ahead = nullptr;
+  if (prefetch) {
+    auto taken = prefetch->take(count, samples.front());
+    if (!taken)
+      return taken.status();
+    ahead = *taken;
+  }
+  Status status = fillFrom(ahead, samples);
+  if (prefetch)
+    prefetch->release();
+  waited.waitSeconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return status;
+}
+
+Status Feeder::fillFrom(const std::byte *ahead, std::span<const int64_t> samples) {
+  const int64_t count = int64_t(samples.size());
   filled = samples;
   const float weights[] = {float(1.0 / double(count)), 0};
   for (Input &input : inputs)
     for (size_t m = 0; m < input.slots.size(); ++m) {
       Block mine = dealtTo(count, deal, int64_t(m), dataRank);
       std::byte *row = input.slots[m];
+      if (const int64_t bytes = input.rows * input.rowBytes; ahead && input.column) {
+        std::memcpy(row, ahead + input.aheadAt + int64_t(m) * bytes, size_t(bytes));
+        continue;
+      }
       for (int64_t i = 0; i < input.rows; ++i, row += input.rowBytes) {
         bool isPadding = i >= mine.size;
         int64_t number = numberAt(count, int64_t(m), i);
@@ -101,8 +167,8 @@ Status Feeder::fill(std::span<const int64_t> samples) {
           std::memcpy(row, &weights[isPadding], sizeof(float));
         else if (input.source == Input::Source::index)
           std::memcpy(row, &number, sizeof(number));
-        else if (!input.column->copySample(sample, row))
-          return input.column->refusal(sample);
+        else
+          DG_RETURN_IF_ERROR(input.column->copySample(sample, row, scratch));
       }
     }
   return Status::ok();

@@ -21,13 +21,16 @@ static constexpr int exitTerminated = 128 + SIGTERM;
 static constexpr milliseconds explanationTime{1000};
 /// How often progress is looked at.
 static constexpr milliseconds lookTime{200};
+/// How long the job waits at its end for the command of --on-failure.
+static constexpr milliseconds commandTime{10'000};
 /// A rank that others gave up on is to blame if it has not moved for so long.
 static constexpr double stalledSeconds = 0.9;
 
 Coordinator::Coordinator(const LaunchOptions &options, std::vector<Member> everyone, RankPlacement placement,
                          std::unique_ptr<RendezvousPoint> point)
     : options(options), members(std::move(everyone)), ranks(size_t(placement.numRanks)), point(std::move(point)),
-      local(options, std::move(placement), [this](LaunchMessage event) { handle(0, std::move(event)); }) {
+      local(options, std::move(placement), [this](LaunchMessage event) { handle(0, std::move(event)); }),
+      restarts(options), command(options.onFailure, [this](const std::string &text) { local.say(text); }) {
   for (Member &member : members) {
     member.heardAt = Clock::now();
     for (int64_t rank = member.firstRank; rank < member.firstRank + member.numRanks; ++rank) {
@@ -46,7 +49,8 @@ std::string Coordinator::nameOf(const Member &member) const {
 }
 
 void Coordinator::handle(size_t member, LaunchMessage event) {
-  bool isOfRank = event.kind == Kind::part || event.kind == Kind::report || event.kind == Kind::ended;
+  bool isOfRank =
+      event.kind == Kind::part || event.kind == Kind::report || event.kind == Kind::ended || event.kind == Kind::kept;
   const Member &from = members[member];
   if (isOfRank && (event.rank < from.firstRank || event.rank >= from.firstRank + from.numRanks))
     return lose(member, fmt::format("spoke of rank {}, which is not its own", event.rank));
@@ -61,6 +65,8 @@ void Coordinator::handle(size_t member, LaunchMessage event) {
     return onEnded(std::move(event));
   case Kind::asked:
     return onAsked(int(event.number));
+  case Kind::kept:
+    return onKept(event.rank, event.number);
   case Kind::entered:
     members[member].entered = event.number;
     return onEntered();
@@ -73,6 +79,19 @@ void Coordinator::handle(size_t member, LaunchMessage event) {
   default:
     return;
   }
+}
+
+/// A snapshot counts once every rank has it whole: what it has replaced is no longer needed then.
+void Coordinator::onKept(int64_t rank, int64_t step) {
+  ranks[size_t(rank)].snapshot = step;
+  if (!std::all_of(ranks.begin(), ranks.end(), [&](const RankState &other) { return other.snapshot == step; }))
+    return;
+  restarts.noteWhole(step);
+  broadcast({.kind = Kind::whole, .number = step});
+  int64_t bytes = 0;
+  for (int64_t each = 0; options.snapshotBytes && each < int64_t(ranks.size()); ++each)
+    bytes += int64_t(options.snapshotBytes(each));
+  local.tell({.kind = "snapshot", .rank = -1, .step = uint64_t(step), .numbers = {{"bytes", bytes}}});
 }
 
 void Coordinator::noteProgress(const std::string &packed) {
@@ -117,6 +136,13 @@ void Coordinator::onEnded(LaunchMessage event) {
 }
 
 void Coordinator::onAsked(int signal) {
+  // Ranks that start anew do what was asked meanwhile: save, and perhaps leave.
+  const bool isSave = signal == SIGTERM || signal == SIGUSR1 || signal == SIGUSR2 ||
+                      (signal == SIGINT && options.savesOnInterrupt && askedAnew != SIGINT);
+  if (mode == Mode::stopping && isSave && (askedAnew == 0 || askedAnew == SIGUSR1))
+    askedAnew = signal;
+  if (mode == Mode::stopping && isSave)
+    return;
   if (signal == SIGUSR1)
     return saveAndGoOn();
   if (signal == SIGTERM || signal == SIGUSR2) {
@@ -128,7 +154,7 @@ void Coordinator::onAsked(int signal) {
     savedFor = "Ctrl-C";
     return save();
   }
-  if (mode == Mode::stopping)
+  if (mode == Mode::stopping && !mayRestart())
     return;
   interrupt = signal;
   stop();
@@ -139,7 +165,9 @@ void Coordinator::save() {
   if (mode != Mode::running)
     return;
   mode = Mode::saving;
-  deadline = Clock::now() + options.saveTime;
+  if (saveDeadline == Deadline::max())
+    saveDeadline = Clock::now() + options.saveTime;
+  deadline = saveDeadline;
   isPaused = false;
   for (Member &member : members)
     member.entered.reset();
@@ -169,7 +197,7 @@ void Coordinator::onEntered() {
     return broadcast({.kind = Kind::saveAt, .number = last + 1});
   if (mode != Mode::saving)
     return;
-  isStoppedEarly = last == 0;
+  isStoppedEarly = last == 0 && restarts.generation() == 0;
   if (isStoppedEarly)
     return stop(); // there is nothing to save, and ranks that still meet need not come to an end of that
   broadcast({.kind = Kind::release, .number = last});
@@ -179,6 +207,9 @@ void Coordinator::onEntered() {
 void Coordinator::stop(bool isAtOnce) {
   if (mode == Mode::stopping)
     return;
+  wasSaving = mode == Mode::saving;
+  if (failedAt == Deadline() && failure.hasAny())
+    failedAt = Clock::now();
   mode = Mode::stopping;
   deadline = explanationDeadline = Deadline::max();
   // A rank that has just told its failure is on its way out and may have more to print.
@@ -396,18 +427,19 @@ void Coordinator::tick() {
   answerExchanges();
   findDeserter();
   checkDeadlines(now);
+  tellGoingOn(now);
+  command.look();
   local.tick();
 }
 
-int Coordinator::run(const RankMain &rankMain) {
+Status Coordinator::runOnce(const RankMain &rankMain, const RestartPoint &start) {
   std::vector<int> foreign = point ? point->descriptors() : std::vector<int>();
   for (const Member &member : members)
     if (member.link)
       foreign.push_back(member.link->descriptor());
-  if (Status status = local.fork(rankMain, std::move(foreign)); !status) {
-    local.tell({.text = status.message()});
-    return end(status.exitCode(), {.text = status.message()});
-  }
+  DG_RETURN_IF_ERROR(local.fork(rankMain, std::move(foreign), start));
+  if (const int signal = std::exchange(askedAnew, 0))
+    onAsked(signal);
   auto isEveryoneGone = [this] {
     for (const Member &member : members)
       if (!member.isGone)
@@ -426,7 +458,99 @@ int Coordinator::run(const RankMain &rankMain) {
     set.wait(tickTime);
     tick();
   }
-  return finish();
+  return Status::ok();
+}
+
+bool Coordinator::mayRestart() const {
+  return failure.hasAny() && failure.isPassing() && options.maxRestarts > 0 && !interrupt && !isSaveOverdue &&
+         std::all_of(members.begin() + 1, members.end(), [](const Member &member) { return !!member.link; });
+}
+
+std::optional<RestartPoint> Coordinator::planRestart() {
+  if (!mayRestart())
+    return std::nullopt;
+  const FailureEvent &event = failure.event();
+  const std::string cause = describeCause(event, ranks, options);
+  const std::optional<RestartPoint> point = restarts.next(failure, cause);
+  if (!point)
+    return std::nullopt;
+  local.tell({.kind = "restart",
+              .rank = event.rank,
+              .step = ranks[size_t(event.rank)].progress.step,
+              .text = fmt::format("{}; {}", cause, restarts.describe()),
+              .numbers = {{"restart", restarts.number()}, {"from_step", restarts.step()}}});
+  tellCommand(cause, restarts.number());
+  return point;
+}
+
+/// --on-failure. `restart`: which one follows; 0: the job ends.
+void Coordinator::tellCommand(const std::string &cause, int64_t restart) {
+  const FailureEvent &event = failure.event();
+  command.start({{"DG_FAILURE", cause},
+                 {"DG_FAILURE_RANK", std::to_string(event.rank)},
+                 {"DG_FAILURE_STEP", std::to_string(ranks[size_t(event.rank)].progress.step)},
+                 {"DG_FAILURE_CODE", std::to_string(failure.exitCode())},
+                 {"DG_RESTART", std::to_string(restart)}});
+}
+
+/// Once ranks that have started anew run steps.
+void Coordinator::tellGoingOn(Deadline now) {
+  if (failedAt == Deadline() || mode == Mode::stopping)
+    return;
+  noteProgress(packProgress(local.progress()));
+  const auto isInStep = [](const RankState &rank) { return rank.progress.step > 0; };
+  if (!std::all_of(ranks.begin(), ranks.end(), isInStep))
+    return;
+  const auto past = std::exchange(failedAt, Deadline());
+  local.tell({.kind = "recovered",
+              .step = ranks[0].progress.step,
+              .text = fmt::format("the ranks go on with step {}, {:.2f} s after the failure", ranks[0].progress.step,
+                                  std::chrono::duration<double>(now - past).count())});
+}
+
+/// Everything of the ranks that are gone is forgotten; launchers and their lines stay.
+void Coordinator::restart(const RestartPoint &point) {
+  if (options.onBadEnd)
+    options.onBadEnd();
+  if (wasSaving && askedAnew != SIGINT)
+    askedAnew = SIGTERM;
+  else if (isPaused && askedAnew == 0)
+    askedAnew = SIGUSR1;
+  for (RankState &rank : ranks) {
+    RankState fresh;
+    fresh.host = rank.host, fresh.progress.rank = rank.progress.rank;
+    rank = std::move(fresh);
+  }
+  for (Member &member : members) {
+    member.isGone = false;
+    member.entered.reset();
+  }
+  mode = Mode::running;
+  failure = {}, watch = {};
+  straggler = -1, numExchanges = 0, numWaiting = 0;
+  isPaused = wasSaving = false;
+  deadline = explanationDeadline = Deadline::max();
+  nextWaitLine = {};
+  for (Member &member : members)
+    if (member.link) {
+      member.link->queue({.kind = Kind::restart, .text = packRestart(point)});
+      member.link->flush(); // if it cannot, the loop will see that
+    }
+}
+
+int Coordinator::run(const RankMain &rankMain) {
+  RestartPoint start;
+  while (true) {
+    if (Status status = runOnce(rankMain, start); !status) {
+      local.tell({.text = status.message()});
+      return end(status.exitCode(), {.text = status.message()});
+    }
+    std::optional<RestartPoint> next = planRestart();
+    if (!next)
+      return finish();
+    start = *next;
+    restart(start);
+  }
 }
 
 /// The others leave with the same code.
@@ -449,6 +573,7 @@ int Coordinator::end(int code, const LaunchEvent &why) {
   sayEnd(code, why);
   if (code != 0 && options.onBadEnd)
     options.onBadEnd();
+  command.finish(commandTime);
   local.drainOutput(!interrupt);
   return code;
 }
@@ -464,8 +589,12 @@ int Coordinator::finish() {
   if (failure.hasAny()) {
     const FailureEvent &event = failure.event();
     const uint64_t step = ranks[size_t(event.rank)].progress.step;
-    local.tell({.rank = event.rank, .step = step, .text = describeFailure(event, ranks, options)});
-    return end(failure.exitCode(), {.rank = event.rank, .step = step, .text = describeCause(event, ranks, options)});
+    const auto loop = restarts.loop();
+    local.tell(
+        {.rank = event.rank, .step = step, .text = describeFailure(event, ranks, options) + (loop ? loop->first : "")});
+    tellCommand(describeCause(event, ranks, options), 0);
+    return end(loop ? loop->exitCode : failure.exitCode(),
+               {.rank = event.rank, .step = step, .text = describeCause(event, ranks, options)});
   }
   if (isStoppedEarly) {
     std::string why = describeEarlyStop(options, savedFor);

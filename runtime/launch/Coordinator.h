@@ -3,7 +3,9 @@
 // failure and tells it. With one host there is no other launcher; with several it hears and commands them too.
 #pragma once
 
+#include "runtime/launch/FailureCommand.h"
 #include "runtime/launch/FailureReport.h"
+#include "runtime/launch/RestartRule.h"
 #include "runtime/launch/StragglerWatch.h"
 #include "runtime/launch/link/Rendezvous.h"
 #include "runtime/launch/ranks/LocalRanks.h"
@@ -58,6 +60,15 @@ private:
   bool isEveryoneHeardSince(Deadline time) const;
   void refineCause();
   void tellWait(Deadline now);
+  void onKept(int64_t rank, int64_t step);
+  /// Runs the ranks until none is left.
+  Status runOnce(const RankMain &rankMain, const RestartPoint &point);
+  /// After a failure: where ranks start anew, or nothing.
+  bool mayRestart() const;
+  std::optional<RestartPoint> planRestart();
+  void restart(const RestartPoint &point);
+  void tellGoingOn(Deadline now);
+  void tellCommand(const std::string &cause, int64_t restart);
   int finish();
   int end(int code, const LaunchEvent &why);
   void sayEnd(int code, const LaunchEvent &why);
@@ -70,6 +81,9 @@ private:
 
   Mode mode = Mode::running;
   FailureReport failure;
+  RestartRule restarts;
+  FailureCommand command;
+  int askedAnew = 0; ///< SIGTERM or another signal that came while there were no ranks to act on it
   StragglerWatch watch;
   int64_t straggler = -1;           ///< that the user was told of
   uint64_t numExchanges = 0;        ///< that have been answered
@@ -77,9 +91,12 @@ private:
   const char *savedFor = "SIGTERM"; ///< what asked the ranks to save
   int interrupt = 0;                ///< SIGINT or SIGHUP, when that ended the job
   bool isSaveOverdue = false;
-  bool isPaused = false;               ///< for SIGUSR1
-  bool isStoppedEarly = false;         ///< before any step
-  Deadline deadline = Deadline::max(); ///< of the mode
+  Deadline saveDeadline = Deadline::max(); ///< of the first request
+  Deadline failedAt = {};                  ///< until ranks that have started anew run steps
+  bool wasSaving = false;                  ///< when ranks were stopped
+  bool isPaused = false;                   ///< for SIGUSR1
+  bool isStoppedEarly = false;             ///< before any step
+  Deadline deadline = Deadline::max();     ///< of the mode
   Deadline explanationDeadline = Deadline::max();
   Deadline lastTick = {}, nextBeat = {}, nextLook = {}, nextWaitLine = {};
 };

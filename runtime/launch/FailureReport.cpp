@@ -53,6 +53,11 @@ int FailureReport::exitCode() const {
   return exitCodeOf(ErrorKind::lost);
 }
 
+bool FailureReport::isPassing() const {
+  const bool isInWords = cause->kind == FailureEvent::Kind::own || cause->kind == FailureEvent::Kind::peer;
+  return !isInWords || exitCode() == exitCodeOf(ErrorKind::lost);
+}
+
 std::string describeEarlyStop(const LaunchOptions &options, const char *signal) {
   return fmt::format("{} came before the first step; {}", signal,
                      options.isResumable ? "the checkpoint is as it was: the same command continues from it"

@@ -37,6 +37,9 @@ public:
   const FailureEvent &event() const { return *cause; }
   /// That of the cause, as ErrorKind has them.
   int exitCode() const;
+  /// Whether the same job may go on after it: a rank, a node or a link was lost, or a process crashed. What a rank says
+  /// of the job itself, its data or its disk would come again.
+  bool isPassing() const;
 
 private:
   std::optional<FailureEvent> cause;

@@ -37,8 +37,10 @@ void Follower::handleFromLink() {
     heardAt = Clock::now();
     if (command->kind == Kind::end)
       end = std::move(*command);
-    else
+    else if (command->kind != Kind::restart)
       local.apply(*command);
+    else if (!restart(*command))
+      return;
   }
   if (end) {
     link.reset(); // nothing more will come
@@ -79,7 +81,10 @@ void Follower::tick() {
     return;
   if (now >= nextBeat) {
     nextBeat = now + beatTime;
-    link->queue({.kind = Kind::progress, .text = packProgress(local.progress())});
+    if (local.isAnyAlive()) // what is past must not come between the ranks that follow
+      link->queue({.kind = Kind::progress, .text = packProgress(local.progress())});
+    else
+      link->queue({.kind = Kind::beat});
   }
   link->flush(); // if it cannot, handleFromLink sees that
   knock(now);
@@ -94,9 +99,25 @@ void Follower::tick() {
   }
 }
 
-int Follower::run(const RankMain &rankMain) {
+bool Follower::restart(const LaunchMessage &command) {
+  RestartPoint point;
+  Status started = Status::error(ErrorKind::runFailed, "node 0 asks for a restart that cannot be");
+  if (unpackRestart(command.text, point) && !local.isAnyAlive()) {
+    if (options.onBadEnd)
+      options.onBadEnd();
+    started = local.fork(*rankMain, {link->descriptor()}, point);
+  }
+  if (!started) {
+    local.tell({.text = started.message()});
+    lose("was left: the ranks of this node cannot start anew"); // it sees the line closed
+  }
+  return started.isOk();
+}
+
+int Follower::run(const RankMain &main) {
   heardAt = lastTick = Clock::now();
-  Status started = local.fork(rankMain, {link->descriptor()});
+  rankMain = &main;
+  Status started = local.fork(main, {link->descriptor()});
   if (!started) {
     local.tell({.text = started.message()});
     link.reset(); // the coordinator sees the line closed

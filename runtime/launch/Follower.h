@@ -30,6 +30,8 @@ private:
   void knock(Deadline now);
   void lose(std::string how);
   void tick();
+  /// False where it cannot be done; then the coordinator is left.
+  bool restart(const LaunchMessage &command);
   int finish();
 
   const LaunchOptions &options;
@@ -38,6 +40,7 @@ private:
   LocalRanks local;
   std::unique_ptr<RendezvousAttempt> attempt;
   std::optional<LaunchMessage> end;
+  const RankMain *rankMain = nullptr;
   std::string loss; ///< how the coordinator was lost
   bool isSilenceTold = false;
   Deadline heardAt = {}, lastTick = {}, nextBeat = {}, nextKnock = {};

@@ -60,6 +60,7 @@ Result<Evaluation> Evaluation::create(const RankRun &run, const data::Dataset &d
   Evaluation evaluation(run, std::move(*feeder));
   evaluation.program = index;
   evaluation.batch = batch > 0 ? batch : program.batch;
+  evaluation.feeder.readAhead(run.readAhead, data::inTurn(dataset.numSamples(), evaluation.batch));
   evaluation.numSamples = dataset.numSamples();
   evaluation.samples.resize(size_t(evaluation.batch));
   evaluation.hasLoss = hasOutput(program, "loss");
@@ -156,6 +157,7 @@ Result<bool> runEvaluation(const RankRun &run, const EvaluationOptions &options,
   end.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   end.stopped = !*info;
   end.arenaBytes = run.executor.arenaBytes(), end.peakBytes = run.peakBytes();
+  end.samples = dataset.numSamples(), end.data = evaluation->wait();
   run.reporter.end(end);
   run.reporter.flush();
   return info->has_value();

@@ -25,6 +25,9 @@ public:
   Result<std::optional<EvaluationInfo>> evaluate(LossChannel &channel, uint64_t seed,
                                                  const std::function<bool()> &mayGoOn, bool &hasPeerFailed);
 
+  /// How long its steps waited for their data.
+  data::DataWait wait() const { return feeder.wait(); }
+
 private:
   Evaluation(const RankRun &run, data::Feeder feeder) : run(&run), feeder(std::move(feeder)) {}
   const RankRun *run;

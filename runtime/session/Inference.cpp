@@ -2,7 +2,7 @@
 #include "runtime/session/Inference.h"
 
 #include "runtime/data/Feeder.h"
-#include "runtime/data/TensorFiles.h"
+#include "runtime/data/format/TensorFiles.h"
 #include "runtime/plan/PlanFacts.h"
 #include "runtime/plan/SampleRows.h"
 #include "runtime/session/Evaluation.h"
@@ -236,6 +236,8 @@ Status runInference(const RankRun &run, const InferenceOptions &options, const d
                                      [&](plan::ValueId id, uint32_t m) { return run.executor.inputBuffer(id, m); });
   if (!feeder)
     return feeder.status();
+  feeder->readAhead(run.readAhead,
+                    data::inTurn(std::max<int64_t>(dataset.numSamples(), 1), std::max<int64_t>(program.batch, 1)));
   std::vector<std::unique_ptr<ResultFile>> files;
   for (const auto &[name, path] : options.outputs) {
     plan::ValueId id = findOutput(program, name)->values.front();
@@ -271,10 +273,14 @@ Status runInference(const RankRun &run, const InferenceOptions &options, const d
     status = run.agree(run.rank == 0 ? each([](ResultFile &file) { return file.finish(); }) : Status::ok());
   if (!status && run.rank == 0)
     removeUnfinishedResults(options);
-  if (status)
-    run.reporter.end({program.batch == 0 ? 1 : (dataset.numSamples() + program.batch - 1) / program.batch, 0,
-                      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), false,
-                      run.executor.arenaBytes(), run.peakBytes()});
+  if (status) {
+    EndInfo end;
+    end.steps = program.batch == 0 ? 1 : (dataset.numSamples() + program.batch - 1) / program.batch;
+    end.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    end.arenaBytes = run.executor.arenaBytes(), end.peakBytes = run.peakBytes();
+    end.samples = dataset.numSamples(), end.data = feeder->wait();
+    run.reporter.end(end);
+  }
   run.reporter.flush();
   return status;
 }

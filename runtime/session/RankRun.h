@@ -4,6 +4,8 @@
 #pragma once
 
 #include "runtime/checkpoint/CheckpointSave.h"
+#include "runtime/checkpoint/Snapshot.h"
+#include "runtime/data/Prefetch.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/ProgressBoard.h"
 #include "runtime/session/report/MemoryUse.h"
@@ -12,8 +14,24 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
+#include <string>
 
 namespace dg::session {
+
+/// Where a rank's snapshots are, and how it agrees on them with the others.
+struct SnapshotPlace {
+  checkpoint::RankSnapshots *memory = nullptr;
+  std::optional<int64_t> from;                   ///< the step of the snapshot that the rank goes on from
+  std::function<void(int64_t step)> report;      ///< says that this rank has that one whole
+  std::function<std::optional<int64_t>()> whole; ///< the latest that all ranks have whole
+};
+
+/// The last checkpoint of a training that is continued.
+struct SavedCheckpoint {
+  int64_t step = -1;
+  std::string path;
+};
 
 struct RankRun {
   RankRun(const plan::Plan &plan, int64_t rank, Executor &executor, Reporter &reporter)
@@ -34,9 +52,12 @@ struct RankRun {
   std::function<bool(uint64_t)> mayStartStep;
   /// Asked after that, of the same step: whether the job was asked to save there and to go on. May be empty.
   std::function<bool(uint64_t)> isSaveDue;
-  ProgressLine *progress = nullptr; ///< may be null
-  TraceRecorder *trace = nullptr;   ///< may be null
+  std::optional<SnapshotPlace> snapshots;
+  std::optional<SavedCheckpoint> saved; ///< where it is not the one that the training begins with
+  ProgressLine *progress = nullptr;     ///< may be null
+  TraceRecorder *trace = nullptr;       ///< may be null
   std::chrono::milliseconds timeout{30'000};
+  data::PrefetchOptions readAhead;
   std::string target;         ///< of the kernels, for the report
   uint64_t residentBytes = 0; ///< of the process when it started, for the report
 

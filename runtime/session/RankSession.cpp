@@ -3,6 +3,7 @@
 
 #include "runtime/executor/RequestBound.h"
 #include "runtime/executor/Staging.h"
+#include "runtime/launch/link/KeptMemory.h"
 #include "runtime/launch/link/LaunchMessage.h"
 #include "runtime/launch/ranks/RankProcess.h"
 #include "runtime/session/DryRun.h"
@@ -206,17 +207,19 @@ Result<std::unique_ptr<Reporter>> RankSession::makeReporter() const {
   if (context.rank() != 0)
     return makeSilentReporter();
   std::unique_ptr<Reporter> printed;
+  ReportMark *mark = context.kept() ? &context.kept()->mark() : nullptr;
   if (assignment.json) {
     const RankPlacement &place = context.placement();
     printed = makeJsonReporter(stdout, assignment.jsonEvery, assignment.parameterTable,
-                               JsonLine::originOf(place.hostName, place.jobId));
+                               JsonLine::originOf(place.hostName, place.jobId), mark);
   } else {
     constexpr double secondsBetweenLines = 10;
     FILE *bar = isatty(STDERR_FILENO) ? stderr : nullptr;
     std::optional<LogPace> pace = assignment.logEvery;
     if (!pace && !bar)
       pace = LogPace::everySeconds(secondsBetweenLines);
-    printed = makeTextReporter(assignment.inference && assignment.inference->memory >= 0 ? stderr : stdout, bar, pace);
+    printed =
+        makeTextReporter(assignment.inference && assignment.inference->memory >= 0 ? stderr : stdout, bar, pace, mark);
   }
   if (assignment.logDirectory.empty())
     return printed;
@@ -253,9 +256,21 @@ Result<int> RankSession::work() {
   run.gather = [this](const std::string &mine) { return context.allGather(mine, deadlineIn(assignment.timeout)); };
   run.mayStartStep = [this](uint64_t step) { return context.mayStartStep(step); };
   run.isSaveDue = [this](uint64_t step) { return context.isSaveDue(step); };
+  std::optional<checkpoint::RankSnapshots> snapshots;
+  if (KeptMemory *kept = context.kept(); kept && !kept->regions(context.index())[0].empty()) {
+    snapshots.emplace(plan, run.at(), kept->regions(context.index()));
+    run.snapshots.emplace();
+    run.snapshots->memory = &*snapshots;
+    run.snapshots->from = assignment.restart.snapshot;
+    run.snapshots->report = [this](int64_t step) { context.reportSnapshot(step); };
+    run.snapshots->whole = [this] { return context.wholeSnapshot(); };
+  }
+  run.saved = assignment.saved;
   run.progress = &context.board();
   run.trace = trace.get();
   run.timeout = assignment.timeout;
+  run.readAhead = assignment.readAhead;
+  run.readAhead.timeout = assignment.timeout;
   run.target = target;
   run.residentBytes = startBytes;
   int code = 0;
@@ -307,6 +322,36 @@ int RankSession::run() {
   context.reportFailure(code.status(), isOwn ? FailureOrigin::own : FailureOrigin::peer);
   context.awaitStop(deadlineIn(longestExplanation + 2 * assignment.timeout));
   return code.status().exitCode();
+}
+
+uint64_t snapshotBytes(const Assignment &assignment, int64_t rank) {
+  const bool takes = assignment.training &&
+                     (assignment.training->snapshotEvery.steps > 0 || assignment.training->snapshotEvery.epochs > 0);
+  const plan::Plan &plan = assignment.job->plan();
+  return takes ? checkpoint::RankSnapshots::bytesNeeded(plan, plan.mesh.coordinatesOf(rank)) : 0;
+}
+
+std::optional<int64_t> latestCheckpoint(const Assignment &assignment) {
+  if (!assignment.training || assignment.training->checkpointDirectory.empty())
+    return std::nullopt;
+  const std::vector<int64_t> steps = checkpoint::stepsIn(assignment.training->checkpointDirectory);
+  return steps.empty() ? std::nullopt : std::optional(steps.back());
+}
+
+Status restartAt(Assignment &assignment, const RestartPoint &point) {
+  assignment.restart = point;
+  if (!point.checkpoint)
+    return Status::ok();
+  const std::string &directory = assignment.training->checkpointDirectory;
+  assignment.saved = {*point.checkpoint, directory + "/" + checkpoint::nameOfStep(*point.checkpoint)};
+  if (point.snapshot)
+    return Status::ok();
+  auto opened = checkpoint::Checkpoint::openStep(directory, *point.checkpoint);
+  if (!opened)
+    return opened.status();
+  DG_RETURN_IF_ERROR(opened->check(assignment.job->plan(), checkpoint::Purpose::training));
+  assignment.resume.emplace(std::move(*opened));
+  return Status::ok();
 }
 
 void removeUnfinished(const Assignment &assignment, bool hadRankZero) {

@@ -5,6 +5,7 @@
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/device/host/HostDevice.h"
+#include "runtime/launch/link/LaunchMessage.h"
 #include "runtime/launch/link/RankContext.h"
 #include "runtime/session/Evaluation.h"
 #include "runtime/session/Inference.h"
@@ -27,6 +28,7 @@ struct Assignment {
   uint32_t threads = 1;
   int64_t ranksOnHost = 1;    ///< that share its cores
   uint64_t residentBytes = 0; ///< of dgrun before it opened anything
+  data::PrefetchOptions readAhead;
   uint64_t seed = 0;
   std::chrono::milliseconds timeout{30'000};
   std::string tracePath; ///< empty: none
@@ -38,7 +40,17 @@ struct Assignment {
   std::string logDirectory;   ///< of TensorBoard's event files; empty: none
   bool checkNumerics = false;
   bool dryRun = false; ///< only see whether ranks reach each other
+  int64_t maxRestarts = 0;
+  RestartPoint restart;                 ///< what ranks that start anew go on from
+  std::optional<SavedCheckpoint> saved; ///< where they do
 };
+
+/// Bytes of one snapshot of that rank; 0 where none is taken.
+uint64_t snapshotBytes(const Assignment &assignment, int64_t rank);
+/// The step of the latest checkpoint that this training has written.
+std::optional<int64_t> latestCheckpoint(const Assignment &assignment);
+/// Makes `point` what the ranks that are forked next go on from. Fails where its checkpoint cannot be read.
+Status restartAt(Assignment &assignment, const RestartPoint &point);
 
 /// Returns the rank's exit code: 0 done, 75 stopped with a checkpoint, 143 stopped without, else that of the failure.
 int runRank(RankContext &context, const Assignment &assignment);

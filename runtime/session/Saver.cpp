@@ -11,14 +11,11 @@ namespace dg::session {
 using Clock = std::chrono::steady_clock;
 using checkpoint::CheckpointSave;
 
-Status Saver::begin(const checkpoint::Checkpoint *resume) {
-  if (resume) {
-    const checkpoint::TrainingState &state = resume->state();
-    savedStep = state.step;
-    lastPath = resume->path();
-    if (state.kept && options.keepBest && state.kept->metric == options.keepBest->name)
-      bestSaved = state.kept->step;
-  }
+Status Saver::begin(const checkpoint::TrainingState &state, const SavedCheckpoint &saved) {
+  savedStep = saved.step;
+  lastPath = saved.path;
+  if (state.kept && options.keepBest && state.kept->metric == options.keepBest->name)
+    bestSaved = state.kept->step;
   if (options.checkpointDirectory.empty())
     return Status::ok();
   auto writer = checkpoint::CheckpointWriter::create(run.plan, run.rank, options.checkpointDirectory, run.agree,

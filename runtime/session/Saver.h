@@ -17,9 +17,11 @@ class Saver {
 public:
   Saver(const RankRun &run, const TrainingOptions &options) : run(run), options(options) {}
 
-  /// Makes the folder; `resume` (may be null) is the checkpoint that the training begins with.
-  Status begin(const checkpoint::Checkpoint *resume);
+  /// Makes the folder. `state` is what the training begins with, `saved` the last checkpoint before it.
+  Status begin(const checkpoint::TrainingState &state, const SavedCheckpoint &saved);
   bool isOn() const { return save.has_value(); }
+  bool isInFlight() const { return isOn() && save->isInFlight(); }
+  bool isSaved(int64_t step) const { return savedStep == step; }
   /// Memory of this rank for copies; 0 where saves come at the end only.
   uint64_t copyBytes() const;
 

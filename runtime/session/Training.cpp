@@ -6,6 +6,7 @@
 #include "runtime/session/Evaluation.h"
 #include "runtime/session/ReplicaCheck.h"
 #include "runtime/session/Saver.h"
+#include "runtime/session/Snapshotter.h"
 #include "runtime/session/report/LossChannel.h"
 
 #include <cmath>
@@ -87,7 +88,7 @@ public:
                 saver.hasGoodLoss(info.step);
             },
             run.progress),
-        saver(run, options) {}
+        saver(run, options), snapshots(run) {}
 
   Status begin(const checkpoint::Checkpoint *resume, const data::Dataset *evalDataset);
   Result<Outcome> train();
@@ -104,6 +105,8 @@ private:
     int64_t left = dataset.numSamples() - state.position;
     return options.dropLast && left < batch ? 0 : std::min(left, batch);
   }
+  /// The steps from now on, for who reads ahead.
+  data::StepOrder stepsToCome() const;
   int64_t stepsPerEpoch() const { return session::stepsPerEpoch(run.plan, options, dataset.numSamples()); }
   /// Where the schedule stands after `step` steps.
   TrainingPoint pointAt(int64_t step) const { return {step, state.epoch, std::max<int64_t>(stepsPerEpoch(), 1)}; }
@@ -129,6 +132,8 @@ private:
   Result<Outcome> betweenSteps();
   /// Saves the state of now, behind the steps that follow; at the end before it returns.
   Status save(bool isEnd = false);
+  /// Copies the state of now to memory that outlives this rank, where that is due.
+  Status snapshot(bool isDue);
   /// Counts the step. Who was asked to save in an evaluation does it before the next step of the training.
   bool mayStartStep() {
     const bool may = run.mayStartStep(++stepsHere);
@@ -160,14 +165,21 @@ private:
   LossChannel channel;
   std::optional<Evaluation> evaluation;
   Saver saver;
+  Snapshotter snapshots;
   bool isNewBest = false;   ///< the last evaluation, which then is saved
   bool isSaveAsked = false; ///< by SIGUSR1
   uint64_t stepsHere = 0;   ///< of this process, those of evaluations too
+  int64_t samplesHere = 0;  ///< that this process has trained on
   Clock::time_point started = Clock::now();
 };
 
 Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *evalDataset) {
-  if (resume) {
+  auto kept = snapshots.restore();
+  if (!kept)
+    return kept.status();
+  if (*kept) {
+    state = std::move(**kept);
+  } else if (resume) {
     DG_RETURN_IF_ERROR(resume->restore(run.plan, run.at(), run.executor));
     state = resume->state();
   }
@@ -186,7 +198,12 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
       return made.status();
     evaluation.emplace(std::move(*made));
   }
-  DG_RETURN_IF_ERROR(saver.begin(resume));
+  DG_RETURN_IF_ERROR(saver.begin(state, run.saved ? *run.saved
+                                        : resume  ? SavedCheckpoint{resume->state().step, resume->path()}
+                                                  : SavedCheckpoint()));
+  feeder.readAhead(run.readAhead, stepsToCome());
+  // The snapshot comes before the save of a new best one.
+  isNewBest = *kept && options.keepBest && state.kept && state.kept->step == state.step && !saver.isSaved(state.step);
   StartInfo info;
   info.plan = &run.plan;
   info.program = plan::ProgramKind::train;
@@ -205,6 +222,25 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
   return Status::ok();
 }
 
+data::StepOrder Loop::stepsToCome() const {
+  struct Place {
+    int64_t epoch, position;
+  };
+  const int64_t numSamples = dataset.numSamples(), perEpoch = stepsPerEpoch(), left = numSamples - state.position;
+  const int64_t leftSteps = options.dropLast ? left / batch : (left + batch - 1) / batch;
+  auto placeOf = [=, batch = batch, epoch = state.epoch, position = state.position](int64_t step) -> Place {
+    if (step < leftSteps)
+      return {epoch, position + step * batch};
+    step -= leftSteps;
+    return {epoch + 1 + step / perEpoch, step % perEpoch * batch};
+  };
+  return {[=, batch = batch](int64_t step) { return std::min(batch, numSamples - placeOf(step).position); },
+          [=, shuffle = options.shuffle, seed = options.seed](int64_t step, int64_t number) {
+            const Place place = placeOf(step);
+            return data::SampleOrder(numSamples, shuffle, seed, place.epoch)[place.position + number];
+          }};
+}
+
 Status Loop::runStep(const data::SampleOrder &order, int64_t count) {
   auto begin = Clock::now();
   const double learningRate = learningRateAt(state.step);
@@ -220,6 +256,7 @@ Status Loop::runStep(const data::SampleOrder &order, int64_t count) {
   info.stepUs = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
   info.stepInEpoch = state.position / batch + 1;
   state.position += count;
+  samplesHere += count;
   info.step = ++state.step;
   info.epoch = state.epoch + 1;
   info.samples = count;
@@ -302,6 +339,16 @@ Status Loop::save(bool isEnd) {
   return fromSaver(isEnd ? saver.saveAtOnce(state, again) : saver.saveBehind(state, again));
 }
 
+Status Loop::snapshot(bool isDue) {
+  if (!snapshots.isTime(state.step, isDue, saver.isInFlight()))
+    return Status::ok();
+  DG_RETURN_IF_ERROR(fromPeer(channel.drain())); // the sum of losses is a part of it
+  run.reporter.flush();                          // what came before is not told again
+  Status taken = snapshots.take(state);
+  hasPeerFailed = hasPeerFailed || snapshots.hasPeerFailed();
+  return taken;
+}
+
 Status Loop::checkParameters() const {
   return options.allowNan ? Status::ok() : checkpoint::checkFinite(run.plan, run.at(), run.executor, state.step);
 }
@@ -317,6 +364,7 @@ Result<Outcome> Loop::betweenSteps() {
       return outcome;
     report(evaluated, true);
   }
+  DG_RETURN_IF_ERROR(snapshot(options.snapshotEvery.isDueAfterStep(state.step)));
   if (isNewBest || options.checkpointEvery.isDueAfterStep(state.step))
     DG_RETURN_IF_ERROR(save());
   return Outcome::done;
@@ -357,9 +405,12 @@ Result<Outcome> Loop::finish(Outcome outcome) {
   if (!saver.isOn() && outcome == Outcome::done)
     DG_RETURN_IF_ERROR(run.agree(checkParameters()));
   DG_RETURN_IF_ERROR(save(true));
-  EndInfo info{state.step, state.epoch, secondsSince(started)};
+  EndInfo info;
+  info.steps = state.step, info.epochs = state.epoch, info.seconds = secondsSince(started);
   info.stopped = outcome == Outcome::stopped;
   info.arenaBytes = run.executor.arenaBytes(), info.peakBytes = run.peakBytes();
+  info.samples = samplesHere;
+  info.data = feeder.wait();
   if (saver.isOn())
     info.saved = saver.last();
   if (isStoppedByRule())
@@ -394,6 +445,7 @@ Result<Outcome> Loop::train() {
       return closed;
     if (*closed == Outcome::stopped)
       return finish(Outcome::stopped);
+    DG_RETURN_IF_ERROR(snapshot(options.snapshotEvery.isDueAfterEpoch(state.epoch, state.step)));
     // A checkpoint by steps that is due at the last step of an epoch is written once the epoch is closed.
     if (isNewBest || options.checkpointEvery.isDueAfterEpoch(state.epoch, state.step))
       DG_RETURN_IF_ERROR(save());

@@ -5,7 +5,7 @@
 
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/data/Dataset.h"
-#include "runtime/data/SampleOrder.h"
+#include "runtime/data/order/SampleOrder.h"
 #include "runtime/session/Improvement.h"
 #include "runtime/session/Interval.h"
 #include "runtime/session/LearningRate.h"
@@ -29,6 +29,7 @@ struct TrainingOptions {
   std::string checkpointRun;       ///< whose lock that folder has: checkpoint::FolderLock::run
   Interval checkpointEvery;
   Interval evalEvery = {.epochs = 1};
+  Interval snapshotEvery;
   int64_t keep = 0;                      ///< the latest so many checkpoints stay; 0: all
   int64_t maxLost = 2;                   ///< so many saves in a row that fail end the run
   std::optional<WatchedMetric> keepBest; ///< the checkpoint of its best evaluation stays too

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // IDX, plain and gzip.
-#include "runtime/data/TensorFiles.h"
+#include "runtime/data/format/TensorFiles.h"
 #include "tests/fuzz/FuzzTarget.h"
 
 using namespace dg;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NumPy's .npy, and .npz where the bytes are a zip archive.
-#include "runtime/data/TensorFiles.h"
+#include "runtime/data/format/TensorFiles.h"
 #include "tests/fuzz/FuzzTarget.h"
 
 using namespace dg;

@@ -13,8 +13,10 @@ import re
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
+import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ONNX_TESTS = pathlib.Path("/usr/share/libonnx-testdata/data")
@@ -72,6 +74,32 @@ def idx_seeds():
         data = bytes([0, 0, code, 2]) + struct.pack(">II", 2, 3) + b"\x01" * (6 * width)
         yield f"type{code}", data
         yield f"type{code}.gz", gzip.compress(data, mtime=0)
+
+
+def tar_seeds():
+    for name, form in (("ustar", tarfile.USTAR_FORMAT), ("gnu", tarfile.GNU_FORMAT), ("pax", tarfile.PAX_FORMAT)):
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w", format=form) as archive:
+            for path in ("a/0.cls", "b" * 120 + "/0.txt" if form != tarfile.USTAR_FORMAT else "a/0.txt"):
+                entry = tarfile.TarInfo(path)
+                entry.size = 3
+                archive.addfile(entry, io.BytesIO(b"1 2"))
+        yield name, out.getvalue()[:4096]
+
+
+def csv_seeds():
+    yield "named", b"a,b\r\n1,2.5\r\n\"3\",-4e1\r\n"
+    yield "numbers", b"1,2\n3,4\n"
+
+
+def image_seeds():
+    for path in sorted((ROOT / "tests/unit/data/images").glob("*.jpg")):
+        yield path.name, path.read_bytes()
+    for kind, channels in ((0, 1), (2, 3), (4, 2), (6, 4)):
+        rows = b"".join(b"\0" + bytes(range(7 * channels)) for _ in range(5))
+        chunks = ((b"IHDR", struct.pack(">IIBBBBB", 7, 5, 8, kind, 0, 0, 0)), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+        yield f"png{kind}", b"\x89PNG\r\n\x1a\n" + b"".join(
+            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks)
 
 
 def package_seeds():
@@ -218,7 +246,8 @@ def onnx_seeds(_most=700):
 
 def main():
     bin_folder, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-    makers = {"safetensors": safetensors_seeds, "npy": npy_seeds, "idx": idx_seeds, "package": package_seeds,
+    makers = {"safetensors": safetensors_seeds, "npy": npy_seeds, "idx": idx_seeds, "tar": tar_seeds,
+              "csv": csv_seeds, "image": image_seeds, "package": package_seeds,
               "http": http_seeds,
               "link": link_seeds,
               "plan": lambda: plan_seeds(bin_folder), "text": text_seeds, "onnx": onnx_seeds}

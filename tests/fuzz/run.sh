@@ -5,7 +5,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 
-all=(idx safetensors npy package link http plan text onnx)
+all=(idx safetensors npy tar csv image package link http plan text onnx)
 runs=1000000 seconds=0 targets=()
 usage="usage: tests/fuzz/run.sh [--runs N (default 1000000)] [--seconds N (at most; default 0 = no limit)] [TARGET...]
 targets: ${all[*]} (default: all); needs the presets release and fuzz: cmake --preset fuzz && cmake --build --preset fuzz"

@@ -62,10 +62,12 @@ static void addData(CLI::Option_group &app, Flags &flags) {
   app.add_option(
          "--data", flags.data,
          "ARGUMENT=SOURCE: IDX(.gz), .npy, .npz[:NAME], .safetensors[:NAME], token files .u16/.u32 (:+1 for the "
-         "tokens that follow), - for one of them on stdin, shards separated by commas (a suffix at the end is of all "
-         "of them), or randn:1000x10, "
-         "randint:10:1000; shapes must match, or end with :nhwc (channels last in the file) or :reshape (its elements "
-         "in their order); default: none")
+         "tokens that follow), - for one of them on stdin; a folder of class folders with .jpg and .png (:class for "
+         "the "
+         "numbers of the classes), images, .tar:PART (npy, cls, txt, jpg, png, json:FIELD), .csv:COLUMN or "
+         ":FIRST..LAST; shards separated by commas, as {000..099}, or by * (a suffix at the end is of all of them); or "
+         "randn:1000x10, randint:10:1000; shapes must match, or end with :nhwc (channels last in the file) or "
+         ":reshape (its elements in their order), images with :resize, :rgb or :gray; default: none")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--eval-data", flags.evalData,
@@ -92,6 +94,12 @@ static void addData(CLI::Option_group &app, Flags &flags) {
                      ->check(wholeNumber());
   app.add_flag("--no-shuffle", flags.noShuffle, "take the samples in the order of the files; default: off")
       ->excludes(buffer);
+  app.add_option("--prefetch", flags.prefetch,
+                 "steps whose data are read ahead; default: 2 where samples are decoded (images, archives), else 0")
+      ->check(wholeNumber(0, 64));
+  app.add_option("--readers", flags.readers,
+                 "threads of each rank that read ahead; default: the cores that its --threads leave, 1 to 8")
+      ->check(wholeNumber(1, 256));
   app.add_flag("--drop-last", flags.dropLast, "leave out a last, smaller batch; default: it is trained too");
   app.add_option("--input", flags.input, "ARGUMENT=@FILE: what to infer from, or - for stdin; default: none")
       ->expected(1)
@@ -142,6 +150,17 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
                  "a save that fails is tried once more, then the training goes on, until so many saves in a row are "
                  "missing; default: 2")
       ->check(wholeNumber());
+  app.add_option("--max-restarts", flags.maxRestarts,
+                 "after a rank, a link or a process is lost, start the ranks anew so often without coming to another "
+                 "snapshot or checkpoint, and go on from the newest; default: 0")
+      ->check(wholeNumber());
+  app.add_option("--snapshot-every", flags.snapshotEvery,
+                 "50steps or 1epochs: copy what training needs to memory that outlives the ranks, for --max-restarts; "
+                 "default: never, so that restarts go on from checkpoints");
+  app.add_option("--on-failure", flags.onFailure,
+                 "command for the shell of node 0 after every failure, with DG_FAILURE (the message), "
+                 "DG_FAILURE_RANK, DG_FAILURE_STEP, DG_FAILURE_CODE and DG_RESTART (which one follows; 0: the job "
+                 "ends) in its environment; default: none");
   app.add_option(
       "--verify", flags.verify,
       "check every checkpoint of this folder, or the one that it is, to its last byte, and run nothing; with "
@@ -173,8 +192,8 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
                "default: off");
   auto *json = app.add_flag(
       "--json", flags.json,
-      "one JSON object a line on stdout: start, step, epoch, eval, checkpoint, straggler, waiting, silence, recovered, "
-      "failure, end; default: off");
+      "one JSON object a line on stdout: start, step, epoch, eval, checkpoint, snapshot, straggler, waiting, silence, "
+      "recovered, restart, failure, end; default: off");
   app.add_option("--json-every", flags.jsonEvery, "step events only every 100steps or 10s; default: every step")
       ->needs(json);
   app.add_option("--log-every", flags.logEvery,

@@ -14,12 +14,15 @@ struct Flags {
   std::optional<int64_t> ranks;
   std::optional<uint32_t> threads;
   std::vector<std::string> data, evalData, normalize, input, output;
+  std::optional<int64_t> prefetch, readers;
   std::optional<int64_t> evalBatch, shuffleBuffer, epochs, steps;
   bool checkNumerics = false, allowNan = false, dryRun = false;
   int64_t checkReplicas = 0;
   bool noShuffle = false, dropLast = false, resume = false, resumeOlder = false, json = false, evaluate = false;
   std::optional<double> validation;
-  std::optional<int64_t> keep, maxLost;
+  std::optional<int64_t> keep, maxLost, maxRestarts;
+  std::optional<std::string> snapshotEvery;
+  std::string onFailure;
   std::optional<std::string> evalEvery, keepBest, stopWhen, logEvery, jsonEvery;
   std::string logDirectory;
   std::optional<double> learningRate;

@@ -86,6 +86,12 @@ int main(int argc, char **argv) {
   options.saveTime = std::chrono::milliseconds(int64_t(std::min(flags.saveSeconds, 1e9) * 1000));
   options.savesOnInterrupt = assignment->training && !assignment->training->checkpointDirectory.empty();
   options.isResumable = options.savesOnInterrupt && assignment->resume;
+  options.maxRestarts = assignment->maxRestarts;
+  options.firstStep = assignment->resume ? assignment->resume->state().step : 0;
+  options.snapshotBytes = [&](int64_t rank) { return session::snapshotBytes(*assignment, rank); };
+  options.latestCheckpoint = [&] { return session::latestCheckpoint(*assignment); };
+  options.onRestart = [&](const RestartPoint &point) { return session::restartAt(*assignment, point); };
+  options.onFailure = flags.onFailure;
   if (isStopAsked())
     return endStopped(options);
   int code = dgrun::launch(std::move(*where), flags, std::move(options), dgrun::describeRun(*assignment),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgrun/Prepare.h"
 
-#include "runtime/data/HoldOut.h"
+#include "runtime/data/order/HoldOut.h"
 #include "runtime/session/DiskNeed.h"
 #include "runtime/session/Evaluation.h"
 #include "runtime/session/HostCores.h"
@@ -121,6 +121,8 @@ static std::string findTrainingFlag(const Flags &flags) {
                                {"--keep", flags.keep.has_value()},
                                {"--keep-best", flags.keepBest.has_value()},
                                {"--max-lost", flags.maxLost.has_value()},
+                               {"--max-restarts", flags.maxRestarts.has_value()},
+                               {"--snapshot-every", flags.snapshotEvery.has_value()},
                                {"--shuffle-buffer", flags.shuffleBuffer.has_value()},
                                {"--no-shuffle", flags.noShuffle},
                                {"--drop-last", flags.dropLast},
@@ -287,6 +289,17 @@ static Result<session::TrainingOptions> readTrainingOptions(const Flags &flags, 
       return interval.status();
     options.checkpointEvery = *interval;
   }
+  if (flags.snapshotEvery) {
+    auto interval = session::Interval::parse("--snapshot-every", *flags.snapshotEvery);
+    if (!interval)
+      return interval.status();
+    if (assignment.maxRestarts == 0)
+      return Status::error(ErrorKind::usage,
+                           "--snapshot-every {}: nothing goes on from snapshots unless ranks start "
+                           "anew: give --max-restarts 3 too",
+                           *flags.snapshotEvery);
+    options.snapshotEvery = *interval;
+  }
   options.keep = flags.keep.value_or(0);
   options.maxLost = flags.maxLost.value_or(options.maxLost);
   options.validation = flags.validation.value_or(before ? before->validation : 0);
@@ -386,6 +399,7 @@ Result<Assignment> prepare(const Flags &flags, const session::Job &job, const Wh
     }
   assignment.checkNumerics = flags.checkNumerics;
   assignment.dryRun = flags.dryRun;
+  assignment.maxRestarts = flags.maxRestarts.value_or(0);
   assignment.profile = flags.profile;
   assignment.timeout = std::chrono::milliseconds(int64_t(std::min(flags.timeoutSeconds, 1e9) * 1000));
   assignment.ranksOnHost = where.ranksOnHost;
@@ -393,6 +407,11 @@ Result<Assignment> prepare(const Flags &flags, const session::Job &job, const Wh
       flags.threads.value_or(std::max(1u, uint32_t(session::usableCores().size()) / uint32_t(where.ranksOnHost)));
   if (assignment.dryRun)
     return assignment; // it needs no data
+  constexpr int64_t mostReaders = 8;
+  const int64_t coresOfRank = int64_t(session::usableCores().size()) / where.ranksOnHost;
+  assignment.readAhead.steps = flags.prefetch;
+  assignment.readAhead.readers =
+      flags.readers.value_or(std::clamp<int64_t>(coresOfRank - int64_t(assignment.threads), 1, mostReaders));
   bool isInference = !flags.input.empty() || !flags.output.empty() || !plan.findProgram(plan::ProgramKind::train);
   DG_RETURN_IF_ERROR(openCheckpoint(flags, plan, isInference || flags.evaluate, assignment));
   assignment.seed = flags.seed.value_or(assignment.resume ? assignment.resume->state().seed : 0);
@@ -467,6 +486,10 @@ std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignmen
     for (const checkpoint::PassedOver &one : assignment.resume->passedOver())
       notes.push_back(fmt::format("{}; --resume-older goes back from step {} to step {}", one.reason, one.step,
                                   assignment.resume->state().step));
+  for (const auto *dataset : {&assignment.dataset, &assignment.evalDataset})
+    if (*dataset)
+      for (std::string &note : (*dataset)->notes())
+        notes.push_back(std::move(note));
   if (!assignment.training) {
     if (std::string random = findRandom(assignment); !random.empty())
       notes.push_back(random);
@@ -527,7 +550,9 @@ std::string describeRun(const Assignment &assignment) {
         fmt::format(" eval-every {}/{} keep {} max-lost {} best {} stop {} validation {}", training->evalEvery.epochs,
                     training->evalEvery.steps, training->keep, training->maxLost,
                     training->keepBest ? training->keepBest->name : "no",
-                    training->stopWhen ? training->stopWhen->text : "no", training->validation);
+                    training->stopWhen ? training->stopWhen->text : "no", training->validation) +
+        fmt::format(" restarts {} snapshot {}/{}", assignment.maxRestarts, training->snapshotEvery.epochs,
+                    training->snapshotEvery.steps);
   if (const auto &inference = assignment.inference)
     for (const auto &[name, path] : inference->outputs)
       text += fmt::format(" output {}", name);

@@ -13,6 +13,7 @@ namespace dg {
 enum class FrameKind : uint32_t {
   gather,  ///< to the launcher: one rank's part of an exchange; back: everyone's parts
   failure, ///< to the launcher: number = exit code, origin, payload = message
+  kept,    ///< to the launcher: number = step of a snapshot that is whole
 };
 
 struct Frame {

@@ -12,6 +12,14 @@ Secret runKeyOf(const Secret &secret, const std::string &runId) {
   return kept;
 }
 
+Secret runKeyOf(const Secret &runKey, int64_t generation) {
+  std::string text = "again";
+  Digest key = hmacSha256(runKey.view(), text.append(reinterpret_cast<const char *>(&generation), sizeof generation));
+  Secret kept(asText(key));
+  forget(key.data(), key.size());
+  return kept;
+}
+
 std::vector<Digest> pairKeysOf(const Secret &runKey, int64_t rank, int64_t numRanks) {
   std::vector<Digest> keys;
   keys.reserve(size_t(numRanks)); // it must not leave copies behind

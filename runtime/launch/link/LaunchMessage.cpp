@@ -41,6 +41,23 @@ bool unpackEnd(const std::string &text, std::string &why, uint64_t &step) {
   return true;
 }
 
+std::string packRestart(const RestartPoint &point) {
+  return packParts({std::to_string(point.generation), std::to_string(point.snapshot.value_or(-1)),
+                    std::to_string(point.checkpoint.value_or(-1))});
+}
+
+bool unpackRestart(const std::string &text, RestartPoint &point) {
+  constexpr int64_t most = std::numeric_limits<int64_t>::max() - 1;
+  auto parts = unpackParts(text);
+  int64_t snapshot = -1, checkpoint = -1;
+  if (!parts || parts->size() != 3 || !readNumber((*parts)[0], point.generation, 1, most) ||
+      !readNumber((*parts)[1], snapshot, -1, most) || !readNumber((*parts)[2], checkpoint, -1, most))
+    return false;
+  point.snapshot = snapshot < 0 ? std::nullopt : std::optional(snapshot);
+  point.checkpoint = checkpoint < 0 ? std::nullopt : std::optional(checkpoint);
+  return true;
+}
+
 std::string packJoin(const JoinRequest &request) {
   return packParts({std::to_string(request.numLocal), request.hostName, request.hostId, request.fingerprint});
 }

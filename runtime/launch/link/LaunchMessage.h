@@ -6,6 +6,7 @@
 #include "runtime/support/Secret.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct LaunchMessage {
     entered,  ///< after save or pause; number: the largest step that a rank here has begun
     progress, ///< text: RankProgress of every rank here
     gone,     ///< no rank is left here; text: as progress, for the last time
+    kept,     ///< a rank has its snapshot of step `number` whole
     // Commands, from it.
     assign,   ///< text: a RankPlacement
     refuse,   ///< this launcher cannot take part; text: why; number: exit code
@@ -30,7 +32,9 @@ struct LaunchMessage {
     release,  ///< number: that step
     pause,    ///< no rank shall begin a step before saveAt
     saveAt,   ///< ranks shall save before step `number`, and go on
+    whole,    ///< all ranks have their snapshot of step `number` whole
     stop,     ///< ranks shall end at once, except `rank`, which is on its way; number: 1 to kill them
+    restart,  ///< when no rank is left: they start anew; text: a RestartPoint
     beat,     ///< nothing but a sign of life
     end,      ///< the job is over; number: exit code; text: why, in one line, when it failed, and of whom: packEnd
   };
@@ -73,6 +77,16 @@ bool unpackEnd(const std::string &text, std::string &why, uint64_t &step);
 
 /// Of a job; transports take fewer.
 inline constexpr int64_t mostRanks = 1 << 20;
+
+/// Where ranks that start anew go on.
+struct RestartPoint {
+  int64_t generation = 0;            ///< how often they did; 0: the first start
+  std::optional<int64_t> snapshot;   ///< the step of the snapshot to be restored
+  std::optional<int64_t> checkpoint; ///< of the latest checkpoint that this run has written; restored if no snapshot is
+};
+std::string packRestart(const RestartPoint &point);
+/// False if the text is not what packRestart made.
+bool unpackRestart(const std::string &text, RestartPoint &point);
 
 std::string packProgress(const std::vector<RankProgress> &ranks);
 /// Nothing if the text is not what packProgress made.

@@ -11,9 +11,9 @@
 namespace dg {
 
 RankContext::RankContext(int64_t localIndex, const RankPlacement &placement, SharedBoard &board,
-                         std::unique_ptr<ControlSocket> socket, std::vector<Digest> keys)
+                         std::unique_ptr<ControlSocket> socket, std::vector<Digest> keys, KeptMemory *kept)
     : localIndex(localIndex), self(placement.firstRank + localIndex), place(placement), shared(board),
-      socket(std::move(socket)), keys(std::move(keys)) {}
+      socket(std::move(socket)), keys(std::move(keys)), keptMemory(kept) {}
 
 RankContext::~RankContext() = default;
 
@@ -23,6 +23,13 @@ bool RankContext::isShutdownRequested() const { return shared.isShutdownRequeste
 bool RankContext::mayStartStep(uint64_t step) { return shared.enterStep(localIndex, step); }
 
 bool RankContext::isSaveDue(uint64_t step) const { return shared.isSaveDue(step); }
+
+void RankContext::reportSnapshot(int64_t step) {
+  socket->queue({.kind = FrameKind::kept, .number = uint64_t(step), .payload = {}});
+  socket->flush(); // what does not leave now does with the next exchange
+}
+
+std::optional<int64_t> RankContext::wholeSnapshot() const { return shared.wholeSnapshot(); }
 
 Result<std::vector<std::string>> RankContext::allGather(const std::string &bytes, Deadline deadline) {
   uint64_t number = exchanges++;

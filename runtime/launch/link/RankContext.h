@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ namespace dg {
 class ControlSocket;
 class SharedBoard;
 struct RankPlacement;
+class KeptMemory;
 
 using Deadline = std::chrono::steady_clock::time_point;
 inline Deadline deadlineIn(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
@@ -31,8 +33,9 @@ enum class FailureOrigin : uint32_t { own, peer };
 class RankContext {
 public:
   /// `localIndex` counts the ranks of this launcher. The references outlive the context.
+  /// `kept` is null where ranks do not start anew.
   RankContext(int64_t localIndex, const RankPlacement &placement, SharedBoard &board,
-              std::unique_ptr<ControlSocket> socket, std::vector<Digest> keys = {});
+              std::unique_ptr<ControlSocket> socket, std::vector<Digest> keys = {}, KeptMemory *kept = nullptr);
   ~RankContext();
 
   int64_t rank() const { return self; }
@@ -67,12 +70,22 @@ public:
   /// all ranks.
   bool isSaveDue(uint64_t step) const;
 
+  /// What outlives this rank; null: nothing does.
+  KeptMemory *kept() const { return keptMemory; }
+  /// Index of this rank in it.
+  int64_t index() const { return localIndex; }
+  /// Says that this rank has its snapshot of that step whole. Does not wait.
+  void reportSnapshot(int64_t step);
+  /// The step of the latest snapshot that all ranks have whole, as far as this rank was told.
+  std::optional<int64_t> wholeSnapshot() const;
+
 private:
   int64_t localIndex, self;
   const RankPlacement &place;
   SharedBoard &shared;
   std::unique_ptr<ControlSocket> socket;
   std::vector<Digest> keys;
+  KeptMemory *keptMemory;
   uint64_t exchanges = 0;
 };
 

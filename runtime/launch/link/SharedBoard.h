@@ -7,6 +7,7 @@
 #include "runtime/support/Status.h"
 
 #include <memory>
+#include <optional>
 
 namespace dg {
 
@@ -39,6 +40,13 @@ public:
   /// To be asked after enterStep of that step.
   bool isSaveDue(uint64_t step) const { return head->saveSteps[0].load() == step || head->saveSteps[1].load() == step; }
 
+  /// The step of the latest snapshot that all ranks of the job have whole; nothing: there is none.
+  void setWholeSnapshot(int64_t step) { head->wholeSnapshot.store(uint64_t(step) + 1); }
+  std::optional<int64_t> wholeSnapshot() const {
+    const uint64_t number = head->wholeSnapshot.load();
+    return number == 0 ? std::nullopt : std::optional(int64_t(number) - 1);
+  }
+
   /// See RankContext::mayStartStep.
   bool enterStep(int64_t index, uint64_t step);
   /// From now on no rank here begins a step before release(). Returns the largest step that one has begun; 0 if none.
@@ -54,6 +62,7 @@ private:
     /// The last two: ranks meet in a save, so that none of them is more than one behind.
     std::atomic<uint64_t> saveSteps[2];
     std::atomic<uint32_t> saveRequested;
+    std::atomic<uint64_t> wholeSnapshot; ///< its step + 1
   };
   struct alignas(64) Slot {
     ProgressLine line;

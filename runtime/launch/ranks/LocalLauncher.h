@@ -4,10 +4,14 @@
 // cannot meet.
 #pragma once
 
+#include "runtime/launch/link/LaunchMessage.h"
 #include "runtime/launch/link/RankContext.h"
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace dg {
 
@@ -17,11 +21,12 @@ using RankMain = std::function<int(RankContext &)>;
 
 /// What a launcher tells, beside what its ranks do: the failure that ended the launch, or what holds up the run.
 struct LaunchEvent {
-  const char *kind = "failure"; ///< or straggler, silence, waiting, recovered
+  const char *kind = "failure"; ///< or straggler, silence, waiting, recovered, restart, snapshot
   int64_t rank = -1;            ///< -1: no rank's, as Ctrl-C
   uint64_t step = 0;
-  std::string text = {};           ///< the sentence, without "dgrun: "
+  std::string text = {};           ///< the sentence, without "dgrun: "; empty: only stdout is told
   std::string host = {}, job = {}; ///< of the launcher that tells it; see RankPlacement::jobId
+  std::vector<std::pair<const char *, int64_t>> numbers = {}; ///< more of the event
 };
 
 struct LaunchOptions {
@@ -47,6 +52,20 @@ struct LaunchOptions {
   std::chrono::milliseconds timeout{30000};
   /// After SIGTERM: how long ranks may take to save and go before SIGKILL.
   std::chrono::milliseconds saveTime{25000};
+  /// After a failure that is no fault of the job, ranks start anew so often without coming to another snapshot or
+  /// checkpoint.
+  int64_t maxRestarts = 0;
+  /// The step after which the run begins.
+  int64_t firstStep = 0;
+  /// Bytes of one snapshot of a rank; may be empty.
+  std::function<uint64_t(int64_t rank)> snapshotBytes = nullptr;
+  /// The step of the latest checkpoint that the run has written, asked by the coordinator when no rank is left; may be
+  /// empty.
+  std::function<std::optional<int64_t>()> latestCheckpoint = nullptr;
+  /// Called before ranks start anew, on every launcher.
+  std::function<Status(const RestartPoint &)> onRestart = nullptr;
+  /// A command for the shell of node 0, after every failure; empty: none.
+  std::string onFailure = {};
 };
 
 /// The job that the batch system knows this process by; empty: there is none.

@@ -29,6 +29,9 @@ using Clock = std::chrono::steady_clock;
 /// How long the kernel may take to remove a process after SIGKILL.
 static constexpr std::chrono::milliseconds killTime{5000};
 
+/// Ranks that start anew do not wait for the files of those before them to be removed, which takes a second.
+static constexpr std::chrono::milliseconds cleanDelay{3000};
+
 /// One rank as its launcher sees it.
 struct LocalRanks::Child {
   pid_t pid = 0;
@@ -110,13 +113,23 @@ void LocalRanks::restoreSignals() {
   sigprocmask(SIG_SETMASK, &oldMask, nullptr);
 }
 
-Status LocalRanks::fork(const RankMain &rankMain, std::vector<int> foreign) {
+/// What is there once, whatever becomes of the ranks.
+Status LocalRanks::begin() {
   raiseDescriptorLimit(descriptorsFor(placement));
   clock_gettime(CLOCK_REALTIME, &started);
-  Result<std::unique_ptr<SharedBoard>> made = SharedBoard::make(placement.numLocal);
-  if (!made)
-    return made.status();
-  board = std::move(*made);
+  if (options.maxRestarts > 0) {
+    std::vector<uint64_t> bytes(size_t(placement.numLocal));
+    for (int64_t index = 0; options.snapshotBytes && index < placement.numLocal; ++index)
+      bytes[size_t(index)] = options.snapshotBytes(placement.firstRank + index);
+    auto made = KeptMemory::make(bytes);
+    if (!made)
+      return made.status();
+    kept = std::move(*made);
+  }
+  return watchSignals();
+}
+
+Status LocalRanks::watchSignals() {
   sigset_t handled = handledSignals();
   sigprocmask(SIG_BLOCK, &handled, &oldMask);
   signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -132,6 +145,27 @@ Status LocalRanks::fork(const RankMain &rankMain, std::vector<int> foreign) {
     action.sa_handler = SIG_DFL;
     sigaction(SIGCHLD, &action, nullptr);
   }
+  return Status::ok();
+}
+
+Status LocalRanks::fork(const RankMain &rankMain, std::vector<int> foreign, const RestartPoint &point) {
+  if (signals < 0)
+    DG_RETURN_IF_ERROR(begin());
+  Result<std::unique_ptr<SharedBoard>> made = SharedBoard::make(placement.numLocal);
+  if (!made)
+    return made.status();
+  board = std::move(*made);
+  if (point.snapshot)
+    board->setWholeSnapshot(*point.snapshot);
+  for (Child &child : children)
+    if (child.pidDescriptor >= 0)
+      close(child.pidDescriptor);
+  children = std::vector<Child>(size_t(placement.numLocal));
+  isStopping = isKillSent = isFinished = isTerminationTold = false;
+  killDeadline = Deadline::max();
+  cleanTime = point.generation > 0 ? Clock::now() + cleanDelay : Deadline::max();
+  if (point.generation > 0 && options.onRestart)
+    DG_RETURN_IF_ERROR(options.onRestart(point));
   std::fflush(nullptr); // or the children would write it again
   pid_t self = getpid();
   foreign.push_back(signals);
@@ -174,9 +208,11 @@ Status LocalRanks::fork(const RankMain &rankMain, std::vector<int> foreign) {
     }
     process.signalMask = withoutHeld(oldMask);
     process.board = board.get();
+    process.kept = kept.get();
     process.foreign = foreign;
     if (!placement.runKey.isEmpty())
-      process.keys = pairKeysOf(placement.runKey, rank, placement.numRanks);
+      process.keys = pairKeysOf(point.generation > 0 ? runKeyOf(placement.runKey, point.generation) : placement.runKey,
+                                rank, placement.numRanks);
     child.pid = ::fork();
     if (child.pid == 0)
       runRankProcess(process, rankMain);
@@ -245,6 +281,8 @@ void LocalRanks::onSocket(Child &child) {
   while (std::optional<Frame> frame = child.socket->take()) {
     if (frame->kind == FrameKind::gather)
       told.push_back({.kind = Kind::part, .rank = rankOf(child), .text = std::move(frame->payload)});
+    else if (frame->kind == FrameKind::kept)
+      told.push_back({.kind = Kind::kept, .rank = rankOf(child), .number = int64_t(frame->number)});
     else
       told.push_back({.kind = Kind::report,
                       .rank = rankOf(child),
@@ -321,6 +359,8 @@ void LocalRanks::apply(const LaunchMessage &command) {
     return sink({.kind = Kind::entered, .number = int64_t(board->hold())});
   case Kind::release:
     return board->release(uint64_t(command.number));
+  case Kind::whole:
+    return board->setWholeSnapshot(command.number);
   case Kind::stop:
     return stop(command);
   default:
@@ -351,6 +391,11 @@ void LocalRanks::tick() {
     else
       killAll();
   }
+  if (Clock::now() >= cleanTime) {
+    cleanTime = Deadline::max();
+    if (std::exchange(isForced, false))
+      removeOrphanSegments(started);
+  }
   if (!isAnyAlive() && !std::exchange(isFinished, true))
     finish();
 }
@@ -372,21 +417,22 @@ void LocalRanks::finish() {
     child.output.reset();
     child.error.reset();
   }
-  if (isForced)
-    removeOrphanSegments(started);
   sink({.kind = Kind::gone, .text = packProgress(progress())});
 }
 
 void LocalRanks::say(const std::string &text) { error.add(fmt::format("{}: {}\n", options.tool, printable(text))); }
 
 void LocalRanks::tell(LaunchEvent event) {
-  say(event.text);
+  if (!event.text.empty())
+    say(event.text);
   event.host = placement.hostName, event.job = placement.jobId;
   if (options.describeEvent)
     output.add(options.describeEvent(event));
 }
 
 void LocalRanks::drainOutput(bool isPatient) {
+  if (isForced) // not sooner: it waits, and ranks that start anew do not
+    removeOrphanSegments(started);
   restoreSignals(); // Ctrl-C ends the wait, and with it the launcher
   const std::chrono::milliseconds time = isPatient ? options.timeout : std::chrono::milliseconds(1000);
   const size_t lost = output.drain(time) + error.drain(time);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/launch/link/ControlSocket.h"
+#include "runtime/launch/link/KeptMemory.h"
 #include "runtime/launch/link/LaunchMessage.h"
 #include "runtime/launch/link/PollSet.h"
 #include "runtime/launch/link/SharedBoard.h"
@@ -27,8 +28,9 @@ public:
   ~LocalRanks();
   LocalRanks(const LocalRanks &) = delete;
 
-  /// Starts the ranks. `foreign` are descriptors of this process that they must not keep.
-  Status fork(const RankMain &rankMain, std::vector<int> foreign);
+  /// Starts the ranks; also anew, at `point`, when none is left. `foreign` are descriptors of this process that they
+  /// must not keep.
+  Status fork(const RankMain &rankMain, std::vector<int> foreign, const RestartPoint &point = {});
   void addTo(PollSet &set);
   void apply(const LaunchMessage &command);
   /// To be called at least every tenth of a second: deadlines, signals that reached a rank, progress.
@@ -57,6 +59,8 @@ private:
   void killAll();
   void giveUp();
   void finish();
+  Status begin();
+  Status watchSignals();
   void restoreSignals();
   int64_t rankOf(const Child &child) const;
 
@@ -65,7 +69,8 @@ private:
   const Sink sink;
   OutputQueue output{STDOUT_FILENO}, error{STDERR_FILENO}; ///< outlive the children's relays
   std::vector<Child> children;
-  std::unique_ptr<SharedBoard> board;
+  std::unique_ptr<KeptMemory> kept;   ///< null where ranks do not start anew
+  std::unique_ptr<SharedBoard> board; ///< of the ranks that are there, or were the last
   sigset_t oldMask = {};
   struct sigaction oldChildAction = {};
   int signals = -1;
@@ -73,6 +78,7 @@ private:
   bool isForced = false; ///< someone was killed by a signal
   bool isStopping = false, isKillSent = false, isFinished = false, isTerminationTold = false;
   Deadline killDeadline = Deadline::max();
+  Deadline cleanTime = Deadline::max(); ///< when what killed ranks have left is removed, while others run
 };
 
 } // namespace dg

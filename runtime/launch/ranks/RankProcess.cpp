@@ -97,7 +97,7 @@ void runRankProcess(const RankProcess &process, const RankMain &rankMain) {
   int code;
   {
     RankContext context(process.localIndex, placement, *process.board, std::make_unique<ControlSocket>(process.socket),
-                        process.keys);
+                        process.keys, process.kept);
     code = runGuarded(context, rankMain);
     std::fflush(nullptr);
   }

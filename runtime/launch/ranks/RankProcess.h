@@ -2,6 +2,7 @@
 // The birth of a rank: everything between fork and the rank's own code.
 #pragma once
 
+#include "runtime/launch/link/KeptMemory.h"
 #include "runtime/launch/link/LaunchMessage.h"
 #include "runtime/launch/link/SharedBoard.h"
 #include "runtime/launch/ranks/LocalLauncher.h"
@@ -23,7 +24,8 @@ struct RankProcess {
   std::vector<int> foreign; ///< the launcher's descriptors, to be closed here
   sigset_t signalMask = {}; ///< the launcher's, from before it blocked anything
   SharedBoard *board = nullptr;
-  std::vector<Digest> keys; ///< towards each rank, where hosts do not trust the network
+  KeptMemory *kept = nullptr; ///< may be null
+  std::vector<Digest> keys;   ///< towards each rank, where hosts do not trust the network
 };
 
 /// Runs in the child and never returns: dies with the launcher, ignores Ctrl-C (the launcher handles it), turns SIGTERM

@@ -3,6 +3,7 @@
 // rank 0 reports; the others have a silent reporter, so that the loop is the same everywhere.
 #pragma once
 
+#include "runtime/data/Prefetch.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/session/report/LogPace.h"
 #include "runtime/session/report/Metrics.h"
@@ -16,7 +17,8 @@
 
 namespace dg {
 struct LaunchEvent;
-}
+struct ReportMark;
+} // namespace dg
 
 namespace dg::session {
 
@@ -85,6 +87,8 @@ struct EndInfo {
   bool stopped = false;                   ///< by SIGTERM or Ctrl-C, before its end
   uint64_t arenaBytes = 0, peakBytes = 0; ///< of rank 0: what the plan gives it, and what it took above its start
   std::string saved;                      ///< the checkpoint of the last step; empty: it was not saved
+  int64_t samples = 0;                    ///< that this process has fed
+  data::DataWait data;                    ///< of rank 0
   std::string why;                        ///< a training ended early because of its evaluations
 };
 
@@ -110,10 +114,13 @@ std::unique_ptr<Reporter> makeSilentReporter();
 /// One JSON object a line, of the steps those that are due. Steps are flushed at least every tenth of a second, other
 /// events at once. `parameterTable`: a JSON array that follows the start, or "". `origin`: JsonLine::originOf, for
 /// every line.
+/// `mark` (may be null) outlives the process: what one before has told is left out, and what it may have told is marked
+/// "repeated".
 std::unique_ptr<Reporter> makeJsonReporter(FILE *out, LogPace steps = {}, std::string parameterTable = "",
-                                           std::string origin = "");
+                                           std::string origin = "", ReportMark *mark = nullptr);
 /// Lines for people on `out`, of the steps those that are due, and a progress bar on `bar` (null: none).
-std::unique_ptr<Reporter> makeTextReporter(FILE *out, FILE *bar, std::optional<LogPace> steps = {});
+std::unique_ptr<Reporter> makeTextReporter(FILE *out, FILE *bar, std::optional<LogPace> steps = {},
+                                           ReportMark *mark = nullptr);
 
 /// {"event":"failure",…} and others, as the launcher prints them.
 std::string launchEventLine(const LaunchEvent &event);

@@ -140,7 +140,7 @@ def data_rows(folder):
         "short.idx": (idx((SAMPLES, 10), bytes(10)), ["32x10", "10 bytes"]),
         "header.idx": (bytes([0, 0, 8, 3, 0]), ["truncated"]),
         "type.idx": (bytes([0, 0, 7, 1]) + bytes(100), ["0x07"]),
-        "image.png": (b"\x89PNG\r\n\x1a\n" + bytes(100), ["IDX", ".npy"]),
+        "image.gif": (b"\x89PNG\r\n\x1a\n" + bytes(100), ["IDX", ".npy"]),
         "nothing": (b"", ["IDX"]),
         "header.safetensors": ((1 << 40).to_bytes(8, "little") + b"{}", ["1099511627776"]),
         "json.safetensors": (safetensors("{", b""), ["json.safetensors"]),

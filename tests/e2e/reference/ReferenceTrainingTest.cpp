@@ -2,7 +2,7 @@
 // Proves that what dgc compiles and dgrun trains, in f32 and in processes of its own, has the losses that the reference
 // executor gives in f64 from the same seed and samples, for the four kinds of model.
 #include "ir/build/Families.h"
-#include "runtime/data/TensorFiles.h"
+#include "runtime/data/format/TensorFiles.h"
 #include "tests/unit/TemporaryFolder.h"
 #include "tests/unit/ir/OpTable.h"
 #include "tests/unit/passes/SplitCases.h"

@@ -159,11 +159,11 @@ dg.graph @forward(%x: tensor<2xf32>) {
 
 // -----
 
-// A list is no array: it must not silently become a stride of 1.
+// Fractions are no strides: they must not silently become a stride of 1.
 dg.graph @forward(%x: tensor<8x1x9x9xf32>) {
   %k = dg.parameter "k" tensor<4x1x5x5xf32> uniform 0.3
   // expected-error@+1 {{attribute 'strides' failed to satisfy constraint: i64 dense array attribute}}
-  %y = dg.conv2d %x, %k {strides = [2, 2]}
+  %y = dg.conv2d %x, %k {strides = [2.0, 2.5]}
   dg.return %y
 }
 

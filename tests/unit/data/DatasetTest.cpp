@@ -3,6 +3,7 @@
 #include "runtime/data/Dataset.h"
 #include "runtime/support/CounterRandom.h"
 #include "tests/unit/TemporaryFolder.h"
+#include "tests/unit/data/ReadSample.h"
 
 #include <gtest/gtest.h>
 
@@ -34,7 +35,7 @@ void expectError(const Result<Dataset> &dataset, ErrorKind kind, std::initialize
 
 float floatAt(const Dataset &dataset, int64_t sample, size_t element) {
   float row[4];
-  EXPECT_TRUE(dataset.find("x")->copySample(sample, reinterpret_cast<std::byte *>(row)));
+  EXPECT_TRUE(test::readSample(dataset, "x", sample, row));
   return row[element];
 }
 
@@ -53,7 +54,7 @@ TEST(Dataset, imagesAreScaledAndReshapedAndLabelsKept) {
   EXPECT_EQ(floatAt(*dataset, 0, 3), 1.0f);
   EXPECT_EQ(floatAt(*dataset, 1, 3), 0.2f);
   int64_t label = 0;
-  EXPECT_TRUE(dataset->find("y")->copySample(2, reinterpret_cast<std::byte *>(&label)));
+  EXPECT_TRUE(test::readSample(*dataset, "y", 2, &label));
   EXPECT_EQ(label, 9);
   EXPECT_EQ(dataset->find("z"), nullptr);
 }
@@ -85,7 +86,7 @@ TEST(Dataset, aSuffixIsOfTheWholeListOrOfEachFile) {
     EXPECT_TRUE(dataset) << dataset.status().message();
     std::vector<int64_t> all(4);
     for (int64_t sample = 0; dataset && sample < 2; ++sample)
-      EXPECT_TRUE(dataset->find("y")->copySample(sample, reinterpret_cast<std::byte *>(&all[size_t(2 * sample)])));
+      EXPECT_TRUE(test::readSample(*dataset, "y", sample, &all[size_t(2 * sample)]));
     return all;
   };
   EXPECT_EQ(read(first + "," + second), (std::vector<int64_t>{0, 1, 3, 4}));
@@ -106,7 +107,7 @@ TEST(Dataset, randomSourcesDependOnSeedAndNameOnly) {
   ASSERT_TRUE(one) << one.status().message();
   EXPECT_EQ(floatAt(*one, 2, 1), normalAt(5, streamOf("data x"), 9));
   int64_t label = 0;
-  EXPECT_TRUE(one->find("y")->copySample(3, reinterpret_cast<std::byte *>(&label)));
+  EXPECT_TRUE(test::readSample(*one, "y", 3, &label));
   EXPECT_EQ(label, int64_t(integerAt(5, streamOf("data y"), 3, 10)));
 }
 
@@ -143,7 +144,7 @@ TEST(Dataset, shapesMustMatchOrAConversionIsAskedFor) {
     auto dataset = open(source, shape, isWhole);
     EXPECT_TRUE(dataset) << dataset.status().message();
     std::string row(12, '?');
-    EXPECT_TRUE(dataset && dataset->find("x")->copySample(0, reinterpret_cast<std::byte *>(row.data())));
+    EXPECT_TRUE(dataset && test::readSample(*dataset, "x", 0, row.data()));
     return row;
   };
   std::string hwc = folder.write("hwc", idx({1, 2, 2, 3}, "rgbRGBxyzXYZ")),
@@ -202,13 +203,11 @@ TEST(Dataset, indicesOfALargeSetAreCheckedAsTheyAreRead) {
   ASSERT_TRUE(dataset) << dataset.status().message();
   ASSERT_EQ(dataset->numSamples(), samples);
   std::vector<std::byte> row(length * 4);
-  EXPECT_TRUE(dataset->find("y")->copySample(samples - 2, row.data()));
-  EXPECT_FALSE(dataset->find("y")->copySample(samples - 1, row.data()));
-  EXPECT_NE(dataset->find("y")
-                ->refusal(samples - 1)
-                .message()
-                .find("sample 19 holds 5 at element 1048575; argument 'y' takes 0 to 4"),
-            std::string::npos);
+  EXPECT_TRUE(test::readSample(*dataset, "y", samples - 2, row.data()));
+  Status refused = test::readSample(*dataset, "y", samples - 1, row.data());
+  EXPECT_NE(refused.message().find("sample 19 holds 5 at element 1048575; argument 'y' takes 0 to 4"),
+            std::string::npos)
+      << refused.message();
 }
 
 // Places of ONNX count from the end where they are negative: -4 is the first of 4, -5 is none.
@@ -251,7 +250,7 @@ TEST(Dataset, channelsHaveTheirOwnMeanAndDeviation) {
   const float means[] = {0.5f, 0.25f, 0}, deviations[] = {0.5f, 0.25f, 2};
   for (int64_t sample = 0; sample < 2; ++sample) {
     float found[6];
-    ASSERT_TRUE(dataset->find("x")->copySample(sample, reinterpret_cast<std::byte *>(found)));
+    ASSERT_TRUE(test::readSample(*dataset, "x", sample, found));
     for (size_t i = 0; i < 6; ++i) {
       float value = float(uint8_t(bytes[size_t(sample) * 6 + i])) / 255;
       EXPECT_EQ(found[i], (value - means[i / 2]) / deviations[i / 2]) << sample << " " << i;

@@ -2,6 +2,7 @@
 // Proves that the ranks together are fed each sample of a step exactly once, with weights that sum to one, that each
 // knows its number in the step wherever it was dealt to, and that padding is a sample of the step with weight zero.
 #include "runtime/data/Feeder.h"
+#include "tests/unit/data/ReadSample.h"
 
 #include <gtest/gtest.h>
 
@@ -100,8 +101,8 @@ void checkStep(int64_t batch, uint32_t microbatches, int64_t dataRanks, int64_t 
           ASSERT_EQ(number, seen++);
         }
         int64_t sample = step[size_t(number)];
-        dataset.find("x")->copySample(sample, reinterpret_cast<std::byte *>(expectedX));
-        dataset.find("y")->copySample(sample, reinterpret_cast<std::byte *>(&expectedY));
+        EXPECT_TRUE(test::readSample(dataset, "x", sample, expectedX));
+        EXPECT_TRUE(test::readSample(dataset, "y", sample, &expectedY));
         weights += double(weight);
         ASSERT_EQ(first.at<float>(0, m, size_t(row) * 2), expectedX[0]);
         ASSERT_EQ(first.at<float>(0, m, size_t(row) * 2 + 1), expectedX[1]);
@@ -132,7 +133,7 @@ TEST(Feeder, aSecondStepLeavesNothingOfTheFirst) {
   ASSERT_TRUE(feeder->fill(std::vector<int64_t>{4}));
   EXPECT_EQ(memory.at<float>(2, 0, 0), 1.0f);
   int64_t only = 0;
-  dataset.find("y")->copySample(4, reinterpret_cast<std::byte *>(&only));
+  EXPECT_TRUE(test::readSample(dataset, "y", 4, &only));
   for (size_t row = 1; row < 4; ++row) {
     EXPECT_EQ(memory.at<float>(2, 0, row), 0.0f);
     EXPECT_EQ(memory.at<int64_t>(1, 0, row), only);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that holding samples out divides them into two parts of the right sizes, by the seed alone, each sample as
 // likely as another.
-#include "runtime/data/HoldOut.h"
+#include "runtime/data/order/HoldOut.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that an epoch's order visits every sample once, depends on seed and epoch only, is as likely as any other,
 // and that it is at any position of a set of any size at once.
-#include "runtime/data/SampleOrder.h"
+#include "runtime/data/order/SampleOrder.h"
 
 #include <gtest/gtest.h>
 

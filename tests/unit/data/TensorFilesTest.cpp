@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that every format reads its own files, and that malformed ones are errors with the file's name, never a crash
 // or a large allocation.
-#include "runtime/data/TensorFiles.h"
+#include "runtime/data/format/TensorFiles.h"
 #include "tests/unit/TemporaryFolder.h"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that results stand in the order of the samples, on any mesh and for any number of samples, and that nothing
 // half-written stays.
-#include "runtime/data/TensorFiles.h"
+#include "runtime/data/format/TensorFiles.h"
 #include "runtime/support/CounterRandom.h"
 #include "tests/unit/TemporaryFolder.h"
+#include "tests/unit/data/ReadSample.h"
 #include "tests/unit/session/ThreadedRun.h"
 
 #include <cstring>
@@ -41,7 +42,7 @@ TEST(Inference, rowsFollowTheSamples) {
       ASSERT_EQ(result->shape, (std::vector<int64_t>{samples}));
       for (int64_t i = 0; i < samples; ++i) {
         float x[3], found, expected = 0;
-        dataset.find("x")->copySample(i, reinterpret_cast<std::byte *>(x));
+        EXPECT_TRUE(test::readSample(dataset, "x", i, x));
         for (uint64_t k = 0; k < 3; ++k)
           expected += x[k] * (2 * uniformAt(1, streamOf("w"), k) - 1);
         std::memcpy(&found, result->data + i * 4, 4);

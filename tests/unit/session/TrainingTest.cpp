@@ -4,6 +4,7 @@
 #include "runtime/session/Evaluation.h"
 #include "runtime/support/CounterRandom.h"
 #include "tests/unit/TemporaryFolder.h"
+#include "tests/unit/data/ReadSample.h"
 #include "tests/unit/session/ThreadedRun.h"
 
 #include <cmath>
@@ -48,8 +49,8 @@ std::vector<double> expectedLosses(const data::Dataset &dataset, const TrainingO
       double loss = 0, gradient[3] = {0, 0, 0};
       for (size_t i = begin; i < end; ++i) {
         float x[3], y;
-        dataset.find("x")->copySample(order[int64_t(i)], reinterpret_cast<std::byte *>(x));
-        dataset.find("y")->copySample(order[int64_t(i)], reinterpret_cast<std::byte *>(&y));
+        EXPECT_TRUE(test::readSample(dataset, "x", order[int64_t(i)], x));
+        EXPECT_TRUE(test::readSample(dataset, "y", order[int64_t(i)], &y));
         double error = -double(y);
         for (int k = 0; k < 3; ++k)
           error += double(x[k]) * w[k];

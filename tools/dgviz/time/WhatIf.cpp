@@ -117,7 +117,7 @@ bool WhatIf::isPlain() const {
 
 void WhatIf::scale(Plan &changed, double factor) const {
   int64_t data = plan.mesh.sizeOf(Axis::data);
-  int64_t rows = divideUp(program.batch, data * program.microbatches) * data;
+  const int64_t localRows = divideUp(program.batch, data * program.microbatches);
   std::vector<bool> isFixed = findUpdateInputs(plan, view.work);
   for (TaskId id = 0; id < plan.tasks.size(); ++id)
     if (view.work[id] == Work::weightGradient || view.work[id] == Work::update)
@@ -125,6 +125,8 @@ void WhatIf::scale(Plan &changed, double factor) const {
         isFixed[value] = true;
   auto grows = [&](ValueId id) {
     const Value &value = plan.values[id];
+    // What was cut or received is known by its local shape alone.
+    const int64_t rows = value.globalShape == value.shape ? localRows : localRows * data;
     return !isFixed[id] && value.kind != ValueKind::parameter && value.kind != ValueKind::state &&
            value.kind != ValueKind::constant && !value.globalShape.empty() && value.globalShape[0] > 0 &&
            value.globalShape[0] % rows == 0;

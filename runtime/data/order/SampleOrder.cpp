@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/data/order/SampleOrder.h"
+
+#include "runtime/support/CounterRandom.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace dg::data {
+
+std::string Shuffle::describe() const {
+  switch (kind) {
+  case Kind::none:
+    return "none";
+  case Kind::random:
+    return "random";
+  case Kind::window:
+    return fmt::format("window:{}", windowSize);
+  }
+  return "none";
+}
+
+/// 64 bits for one permutation of an epoch: of the set (0), or of a window (its number + 1).
+static uint64_t keyOf(uint64_t epochKey, uint64_t permutation) {
+  auto words = philox(epochKey, streamOf("permutation"), permutation);
+  return uint64_t(words[1]) << 32 | words[0];
+}
+
+static uint64_t epochKeyOf(uint64_t seed, int64_t epoch) {
+  auto words = philox(seed, streamOf("order of samples"), uint64_t(epoch));
+  return uint64_t(words[1]) << 32 | words[0];
+}
+
+SampleOrder::SampleOrder(int64_t numSamples, const Shuffle &shuffle, uint64_t seed, int64_t epoch)
+    : kind(shuffle.kind), windowSize(kind == Shuffle::Kind::window
+                                         ? std::clamp<int64_t>(shuffle.windowSize, 1, std::max<int64_t>(numSamples, 1))
+                                         : 1),
+      numFull(numSamples / windowSize), numLast(numSamples % windowSize), lastAt(0), key(epochKeyOf(seed, epoch)),
+      whole(numFull, keyOf(key, 0)) {
+  // Where the smaller window stands among the others is drawn too: so every order of all windows is as likely.
+  if (numLast > 0)
+    lastAt = int64_t(integerAt(key, streamOf("last window"), 0, uint64_t(numFull) + 1));
+}
+
+int64_t SampleOrder::operator[](int64_t position) const {
+  if (kind == Shuffle::Kind::none)
+    return position;
+  if (kind == Shuffle::Kind::random)
+    return whole[position];
+  int64_t window = numFull, begin = lastAt * windowSize, size = numLast;
+  if (position < begin || position >= begin + numLast) {
+    const int64_t among = position < begin ? position : position - numLast;
+    window = whole[among / windowSize];
+    begin = position - among % windowSize;
+    size = windowSize;
+  }
+  return window * windowSize + Permutation(size, keyOf(key, uint64_t(window) + 1))[position - begin];
+}
+
+} // namespace dg::data
