@@ -143,8 +143,8 @@ Value GraphBuilder::rmsNorm(Value x, const Twine &name, const LayerOptions &opti
   std::optional<int64_t> width = inputSize(x, -1, layer);
   if (!width)
     return x;
-  Value weight = parameter(layer + ".weight", {*width}, options.weight.value_or(Init::constant(1)),
-                           tensorOf(x).getElementType());
+  Value weight =
+      parameter(layer + ".weight", {*width}, options.weight.value_or(Init::constant(1)), tensorOf(x).getElementType());
   return make<RmsNormOp>(options.label.empty() ? layer : options.label, x, weight, builder.getF64FloatAttr(1e-5));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packs the weights that every trip of a scan multiplies, once for all trips: they are read in order afterwards, and a
 // kernel that runs rows of the batch by themselves can keep the whole trip in cache.
-// Pattern of ScanOp, MatmulOp: products in a scan's body become panel_product.
+// Pattern of ScanOp, MatmulOp, PanelProductOp: products in a scan's body become panel_product.
 #include "ir/ops/arrangement/MovementOps.h"
 #include "ir/ops/arrangement/ShapeOps.h"
 #include "ir/ops/product/BlockedOps.h"

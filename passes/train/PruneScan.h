@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What passes that rewrite scans leave behind them is pruned.
+// Pattern of ScanOp: it is pruned.
 #pragma once
 
 #include "ir/ops/structure/ControlOps.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Leaves out of scans what nobody reads. The gradient of a scan has those of all its operands, and a tape of all that
-// is dear to compute again; what it reads is known only when all gradients are taken. Pattern of ScanOp: results, ops
-// of the body and operands go together.
+// is dear to compute again; what it reads is known only when all gradients are taken.
+// Pattern of ScanOp: results, ops of the body and operands go together.
 #include "passes/train/PruneScan.h"
 
 #include "ir/ops/structure/GraphOps.h"

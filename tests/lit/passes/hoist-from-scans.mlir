@@ -1,10 +1,8 @@
 // Products of slices with whole weights, products that are only stacked and sums of products over trips leave a scan as one
 // product each, and so does what is the same in each trip. What depends on a state stays.
 // RUN: dg-opt %s --dg-hoist-from-scans | FileCheck %s
-// RUN: dg-opt %s --dg-hoist-from-scans --dg-pack-scan-weights | FileCheck %s --check-prefix=PACK
 
 // CHECK-LABEL: dg.graph @forward(
-// PACK-LABEL: dg.graph @forward(
 dg.graph @forward(%h0: tensor<2x3xf32>, %xs: tensor<5x2x4xf32>, %u: tensor<3x4xf32>, %w: tensor<3x3xf32>) typed {
   // CHECK: %[[V:.+]] = dg.sigmoid
   // CHECK: %[[R:.+]] = dg.reshape %{{.+}} {{.*}}shape = array<i64: 10, 4>}
@@ -16,10 +14,6 @@ dg.graph @forward(%h0: tensor<2x3xf32>, %xs: tensor<5x2x4xf32>, %u: tensor<3x4xf
   // CHECK-NEXT: dg.return
   // CHECK: %[[A:.+]] = dg.reshape %[[S]]#1 {{.*}}shape = array<i64: 10, 3>}
   // CHECK: dg.matmul %[[A]], %[[V]] {{.*}} : (tensor<10x3xf32>, tensor<3x3xf32>) -> tensor<10x3xf32>
-  // The weights of the state are multiplied in each trip.
-  // PACK: %[[T:.+]] = dg.transpose %{{.+}} {permutation = array<i64: 1, 0, 2>{{.*}}} : (tensor<3x1x32xf32>) -> tensor<1x3x32xf32>
-  // PACK: dg.scan carry({{.*}}) over({{.*}}) with(%[[B:[a-z0-9]+]] = %[[T]])
-  // PACK-NEXT: dg.panel_product %{{.+}}, %[[B]] {columns = 3 : i64}
   %last, %all = dg.scan carry(%h = %h0) over(%x = %xs) with(%a = %u, %b = %w) : (tensor<2x3xf32>, tensor<5x2x4xf32>, tensor<3x4xf32>, tensor<3x3xf32>) -> (tensor<2x3xf32>, tensor<5x2x3xf32>) {
     %v = dg.sigmoid %b : (tensor<3x3xf32>) -> tensor<3x3xf32>
     %p = dg.matmul %x, %a {transpose_rhs} : (tensor<2x4xf32>, tensor<3x4xf32>) -> tensor<2x3xf32>

@@ -155,7 +155,8 @@ TEST_F(Families, BuildATrillionParametersAtOnce) {
 }
 
 TEST_F(Families, AreToldFromFiles) {
-  for (StringRef spec : {"mlp:784-1024-10", "mlp", "lenet", "gpt:layers=2", "bert", "llama", "resnet:50", "gpt:depth=2"})
+  for (StringRef spec :
+       {"mlp:784-1024-10", "mlp", "lenet", "gpt:layers=2", "bert", "llama", "resnet:50", "gpt:depth=2"})
     EXPECT_TRUE(isFamilySpec(spec)) << spec.str();
   for (StringRef path : {"", "mlp.mlir", "examples/lenet.mlir", "./lenet", "lenet2", "gpt:2.onnx", "mlp:10-1.mlirbc"})
     EXPECT_FALSE(isFamilySpec(path)) << path.str();
