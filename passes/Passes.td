@@ -212,6 +212,52 @@ def Differentiate : Pass<"dg-differentiate", "mlir::ModuleOp"> {
   let options = [Option<"lossScale", "loss-scale", "double", "0", "What the scale of the loss starts with; 0: there is none">];
 }
 
+def PruneScans : Pass<"dg-prune-scans", "mlir::ModuleOp"> {
+  let summary = "Leaves out of scans what nobody reads";
+  let description = [{
+    After gradients were taken: those of operands that lead to no parameter, and of the tape what the backward pass does not need.
+    ```mlir
+    // before: nobody reads %all                            // after
+    %last, %all = dg.scan carry(%h = %h0) over(%x = %xs) {  %last = dg.scan carry(%h = %h0) over(%x = %xs) {
+      %n = dg.add %h, %x                                      %n = dg.add %h, %x
+      %s = dg.tanh %n                                         dg.return %n
+      dg.return %n, %s                                      }
+    }
+    ```
+  }];
+}
+
+def HoistFromScans : Pass<"dg-hoist-from-scans", "mlir::ModuleOp"> {
+  let summary = "Takes products of all trips, and what is the same in each, out of scans";
+  let description = [{
+    Products of scanned slices with whole weights, products that are only stacked, sums over trips of products, and what depends on whole
+    operands alone.
+    ```mlir
+    // before                                               // after, without the reshapes to [trips · rows, width]
+    %last = dg.scan carry(%h = %h0)                         %ps = dg.matmul %xs, %w
+        over(%x = %xs) with(%u = %w) {                      %last = dg.scan carry(%h = %h0) over(%p = %ps) {
+      %p = dg.matmul %x, %u                                   %n = dg.add %h, %p
+      %n = dg.add %h, %p                                      dg.return %n
+      dg.return %n                                          }
+    }
+    ```
+  }];
+}
+
+def PackScanWeights : Pass<"dg-pack-scan-weights", "mlir::ModuleOp"> {
+  let summary = "Packs the weights of products in scans once for all trips";
+  let description = [{
+    ```mlir
+    // before                                               // after
+    %last = dg.scan carry(%h = %h0) over(%x = %xs)          %r = dg.reshape %w {shape = array<i64: 16, 32, 128>}
+        with(%u = %w) {                                     %t = dg.transpose %r {permutation = array<i64: 0, 2, 1>}
+      %p = dg.matmul %h, %u {transpose_rhs}                 %last = dg.scan carry(%h = %h0) over(%x = %xs) with(%u = %t) {
+      …                                                       %p = dg.panel_product %h, %u {columns = 512}
+    }                                                         …
+    ```
+  }];
+}
+
 def NarrowGradients : Pass<"dg-narrow-gradients", "mlir::ModuleOp"> {
   let summary = "Rounds gradients to 16 bits before data ranks sum them, and widens them for their update";
   let description = [{

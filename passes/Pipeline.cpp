@@ -69,6 +69,8 @@ void buildWholePipeline(mlir::OpPassManager &manager, const PipelineOptions &opt
   DifferentiateOptions differentiate;
   differentiate.lossScale = options.lossScale;
   manager.addPass(createDifferentiate(differentiate));
+  // The gradient of a scan is known whole, and nobody else reads what it gave up.
+  manager.addPass(createPruneScans());
   // With several micro-batches and ZeRO from 2 on, gradients are summed over ranks before they are summed over
   // micro-batches: these sums stay f32.
   if (options.precision != "f32" && !options.reducesWide && options.mesh.sizeOf("data") > 1 &&
@@ -140,6 +142,9 @@ void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options)
   manager.addPass(createSplitStages(chunks));
   manager.addPass(createVerifySplit());
 
+  // On local types too: rows of all trips are joined, which a batch that is cut would not survive.
+  manager.addPass(createHoistFromScans());
+  manager.addPass(createPackScanWeights());
   // Layouts on local types, before chains are closed to them: what a convolution takes along is not a chain any more.
   manager.addPass(createBlockChannels());
   manager.addPass(mlir::createCSEPass());

@@ -7,6 +7,7 @@
 #include "codegen/emit/KernelBuilder.h"
 #include "codegen/kernels/ControlKernels.h"
 #include "codegen/kernels/KernelTable.h"
+#include "codegen/kernels/RowScanKernels.h"
 #include "ir/dialect/Dialect.h"
 #include "ir/dialect/ElementTypes.h"
 #include "ir/ops/structure/ControlOps.h"
@@ -134,7 +135,9 @@ FailureOr<KernelSpec> KernelModule::makeKernel(Operation *op) {
     return known->second;
 
   BodyKernels inBody;
-  if (runsBody(op))
+  auto scan = dyn_cast<ir::ScanOp>(op);
+  const bool isByRows = scan && isRowScan(scan), callsBody = runsBody(op) && !isByRows;
+  if (callsBody)
     for (Region &body : op->getRegions())
       for (Operation &inner : body.front())
         if (needsKernel(&inner)) {
@@ -165,7 +168,7 @@ FailureOr<KernelSpec> KernelModule::makeKernel(Operation *op) {
   for (auto [result, aliased] : llvm::zip_equal(op->getResults(), spec.aliasedOperand))
     if (aliased < 0)
       addBuffer(result.getType());
-  if (runsBody(op))
+  if (callsBody)
     spec.workspaces = workspacesOf(op, inBody);
   for (RankedTensorType type : spec.workspaces) {
     addBuffer(type);
@@ -178,7 +181,11 @@ FailureOr<KernelSpec> KernelModule::makeKernel(Operation *op) {
   auto function = func::FuncOp::create(builder.getUnknownLoc(), spec.symbol, builder.getFunctionType(arguments, {}));
   module->push_back(function);
   KernelBuilder kernel(function, elements, target);
-  LogicalResult emitted = runsBody(op) ? emitControl(kernel, op, inBody) : emitter.emit(kernel, op);
+  LogicalResult emitted = success();
+  if (isByRows)
+    emitRowScan(kernel, scan);
+  else
+    emitted = callsBody ? emitControl(kernel, op, inBody) : emitter.emit(kernel, op);
   if (succeeded(emitted) && kernel.stackBytes() > KernelBuilder::mostStackBytes)
     emitted = op->emitOpError() << "needs " << kernel.stackBytes() << " bytes of stack in a kernel, of at most "
                                 << KernelBuilder::mostStackBytes << ": cut the op or its batch";

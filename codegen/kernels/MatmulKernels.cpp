@@ -3,9 +3,14 @@
 #include "codegen/emit/ElementArithmetic.h"
 #include "codegen/emit/Gemm.h"
 #include "codegen/emit/LoopNest.h"
+#include "codegen/emit/PanelProduct.h"
+#include "codegen/emit/RowCopy.h"
 #include "codegen/kernels/KernelTable.h"
 #include "ir/dialect/ElementTypes.h"
+#include "ir/ops/product/BlockedOps.h"
 #include "ir/ops/product/ContractionOps.h"
+
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -76,8 +81,34 @@ LogicalResult emitMatmul(KernelBuilder &k, ir::MatmulOp matmul) {
   });
   return success();
 }
+
+/// Some rows at a time; columns that pad the last panel are computed and not stored.
+void emitPanels(KernelBuilder &k, ir::PanelProductOp op) {
+  int64_t rows = shapeOf(op.getInput())[0], depth = shapeOf(op.getInput())[1], columns = int64_t(op.getColumns()),
+          panels = shapeOf(op.getPanels())[0], padded = panels * ir::PanelProductOp::panelColumns;
+  int64_t perTile = std::clamp<int64_t>((512 << 10) / (padded * k.target.realBytes), 1, std::min<int64_t>(rows, 16));
+  Value sums = k.stack(perTile * padded);
+  auto emit = [&](int64_t count) {
+    Value first = k.mul(k.tile(), perTile);
+    emitPanelProduct(k, count, depth, panels, {k.buffer(0), k.mul(first, depth), depth, 1}, k.buffer(1),
+                     {sums, k.index(0), padded, 1});
+    k.loop(0, count, 1, [&](Value row) {
+      copyRow(k, sums, k.mul(row, padded), k.buffer(2), k.mul(k.add(first, row), columns), columns);
+    });
+    return KernelBuilder::Values();
+  };
+  int64_t tiles = llvm::divideCeil(rows, perTile), rest = rows - (tiles - 1) * perTile;
+  k.setTiles(tiles);
+  if (rest == perTile)
+    emit(perTile);
+  else
+    k.ifElse(k.isEqual(k.tile(), k.index(tiles - 1)), {}, [&] { return emit(rest); }, [&] { return emit(perTile); });
+}
 } // namespace
 
-void addMatmulKernels(KernelTable &table) { table.add(emitMatmul); }
+void addMatmulKernels(KernelTable &table) {
+  table.add(emitMatmul);
+  table.add(emitPanels);
+}
 
 } // namespace dg::codegen

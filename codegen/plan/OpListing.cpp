@@ -50,6 +50,7 @@ std::string gradientReason(StringRef name) {
       .Cases("dg.sgd", "dg.momentum", "dg.adam", "dg.adagrad", "dg.rmsprop", "dg.lion", "dg.lamb_direction",
              "dg.lamb_step", "dg.clip_gradient", "a step of the optimizer, behind which nothing is trained")
       .Case("dg.max_pool_indices", "its result is a place")
+      .Case("dg.panel_product", "made by the layout passes, after gradients")
       .Default("");
 }
 

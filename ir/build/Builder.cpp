@@ -3,8 +3,11 @@
 // op that does not fit is a diagnostic, not the end of the process.
 #include "ir/build/Builder.h"
 #include "ir/ops/arrangement/IndexingOps.h"
+#include "ir/ops/arrangement/MovementOps.h"
 #include "ir/ops/arrangement/ShapeOps.h"
+#include "ir/ops/elementwise/ActivationOps.h"
 #include "ir/ops/elementwise/ElementwiseOps.h"
+#include "ir/ops/elementwise/MathOps.h"
 #include "ir/ops/elementwise/RandomOps.h"
 #include "ir/ops/product/AttentionOps.h"
 #include "ir/ops/product/ContractionOps.h"
@@ -135,6 +138,16 @@ Value GraphBuilder::layerNorm(Value x, const Twine &name, const LayerOptions &op
                            builder.getF64FloatAttr(1e-5), /*axis=*/IntegerAttr());
 }
 
+Value GraphBuilder::rmsNorm(Value x, const Twine &name, const LayerOptions &options) {
+  std::string layer = name.str();
+  std::optional<int64_t> width = inputSize(x, -1, layer);
+  if (!width)
+    return x;
+  Value weight =
+      parameter(layer + ".weight", {*width}, options.weight.value_or(Init::constant(1)), tensorOf(x).getElementType());
+  return make<RmsNormOp>(options.label.empty() ? layer : options.label, x, weight, builder.getF64FloatAttr(1e-5));
+}
+
 Value GraphBuilder::batchNorm(Value x, const Twine &name, const LayerOptions &options) {
   std::string layer = name.str();
   std::optional<int64_t> channels = inputSize(x, 1, layer);
@@ -162,6 +175,10 @@ Value GraphBuilder::relu(Value x, const Twine &label) { return make<ReluOp>(labe
 
 Value GraphBuilder::gelu(Value x, const Twine &label) { return make<GeluOp>(label, x); }
 
+Value GraphBuilder::silu(Value x, const Twine &label) { return make<SiluOp>(label, x); }
+
+Value GraphBuilder::mul(Value lhs, Value rhs, const Twine &label) { return make<MulOp>(label, lhs, rhs); }
+
 Value GraphBuilder::dropout(Value x, double rate, const Twine &label) {
   return make<DropoutOp>(label, x, builder.getF64FloatAttr(rate), builder.getI64IntegerAttr(0));
 }
@@ -186,10 +203,27 @@ Value GraphBuilder::globalAvgPool(Value x, const Twine &label) { return make<Glo
 
 Value GraphBuilder::logSoftmax(Value x, const Twine &label) { return make<LogSoftmaxOp>(label, x, IntegerAttr()); }
 
-Value GraphBuilder::attention(Value query, Value key, Value value, int64_t heads, bool isCausal, const Twine &label) {
+Value GraphBuilder::attention(Value query, Value key, Value value, int64_t heads, bool isCausal, const Twine &label,
+                              std::optional<int64_t> kvHeads) {
   return make<AttentionOp>(label, query, key, value, /*mask=*/Value(), builder.getI64IntegerAttr(heads),
-                           /*kv_heads=*/IntegerAttr(), isCausal ? builder.getUnitAttr() : UnitAttr(),
-                           /*offset=*/IntegerAttr(), /*window=*/IntegerAttr(), /*scale=*/FloatAttr());
+                           kvHeads ? builder.getI64IntegerAttr(*kvHeads) : IntegerAttr(),
+                           isCausal ? builder.getUnitAttr() : UnitAttr(), /*offset=*/IntegerAttr(),
+                           /*window=*/IntegerAttr(), /*scale=*/FloatAttr());
+}
+
+std::pair<Value, Value> GraphBuilder::rotaryAngles(int64_t tokens, int64_t pairs, double base) {
+  auto type = TypeAttr::get(RankedTensorType::get({tokens, pairs}, f32()));
+  auto number = [&](double value) { return builder.getF64FloatAttr(value); };
+  Value places = make<IotaOp>("places", builder.getI64IntegerAttr(0), type, number(0), number(1));
+  Value logarithms = make<IotaOp>("logarithms", builder.getI64IntegerAttr(1), type, number(0),
+                                  number(-std::log(base) / double(pairs)));
+  Value angles = mul(places, make<ExpOp>("frequencies", logarithms), "angles");
+  return {make<CosOp>("cos", angles), make<SinOp>("sin", angles)};
+}
+
+Value GraphBuilder::rotary(Value x, std::pair<Value, Value> angles, int64_t heads, const Twine &label) {
+  return make<RotaryOp>(label, x, angles.first, angles.second, builder.getI64IntegerAttr(heads),
+                        /*interleaved=*/UnitAttr());
 }
 
 Value GraphBuilder::mse(Value prediction, Value target, const Twine &label) {

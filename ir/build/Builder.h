@@ -9,6 +9,7 @@
 
 #include <array>
 #include <optional>
+#include <utility>
 
 namespace dg::ir {
 
@@ -81,6 +82,8 @@ public:
                      const LayerOptions &options = {});
   /// Over the last dimension; starts as the identity.
   mlir::Value layerNorm(mlir::Value x, const llvm::Twine &name, const LayerOptions &options = {});
+  /// Over the last dimension, by the mean square; starts as the identity.
+  mlir::Value rmsNorm(mlir::Value x, const llvm::Twine &name, const LayerOptions &options = {});
   /// By channel (dimension 1); starts as the identity. `name`.running_mean and `name`.running_var are its state.
   mlir::Value batchNorm(mlir::Value x, const llvm::Twine &name, const LayerOptions &options = {});
   /// Rows of a table [rows, width]; starts with deviation 1.
@@ -90,6 +93,8 @@ public:
   // Ops; the label is their name in messages and pictures.
   mlir::Value relu(mlir::Value x, const llvm::Twine &label = "");
   mlir::Value gelu(mlir::Value x, const llvm::Twine &label = "");
+  mlir::Value silu(mlir::Value x, const llvm::Twine &label = "");
+  mlir::Value mul(mlir::Value lhs, mlir::Value rhs, const llvm::Twine &label = "");
   /// While training each element is 0 with this probability; samples are dimension 0.
   mlir::Value dropout(mlir::Value x, double rate, const llvm::Twine &label = "");
   mlir::Value add(mlir::Value lhs, mlir::Value rhs, const llvm::Twine &label = "");
@@ -101,9 +106,14 @@ public:
   /// The mean over all places: [n, c, 1, 1].
   mlir::Value globalAvgPool(mlir::Value x, const llvm::Twine &label = "");
   mlir::Value logSoftmax(mlir::Value x, const llvm::Twine &label = "");
-  /// Query, key and value are [batch, tokens, width].
+  /// Query, key and value are [batch, tokens, width]; with `kvHeads` each head of the key serves a group of heads.
   mlir::Value attention(mlir::Value query, mlir::Value key, mlir::Value value, int64_t heads, bool isCausal,
-                        const llvm::Twine &label = "");
+                        const llvm::Twine &label = "", std::optional<int64_t> kvHeads = std::nullopt);
+  /// Cosines and sines of the angles of `tokens` places, [tokens, pairs] each: place · base^(-pair / pairs).
+  std::pair<mlir::Value, mlir::Value> rotaryAngles(int64_t tokens, int64_t pairs, double base = 10000);
+  /// Pairs (i, i + width / 2) of each head turned by these angles.
+  mlir::Value rotary(mlir::Value x, std::pair<mlir::Value, mlir::Value> angles, int64_t heads,
+                     const llvm::Twine &label = "");
 
   mlir::Value mse(mlir::Value prediction, mlir::Value target, const llvm::Twine &label = "loss");
   mlir::Value nll(mlir::Value logProbabilities, mlir::Value target, const llvm::Twine &label = "loss");

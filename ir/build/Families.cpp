@@ -234,6 +234,67 @@ LogicalResult buildBert(const Request &request) {
   return b.returns(b.crossEntropy(b.linear(h, "head", sizes->vocab, transformerLayer("logits")), y));
 }
 
+//===- llama -----------------------------------------------------------------------------------------------------===//
+
+/// Touvron et al., "LLaMA" (arXiv 2302.13971), with grouped heads of key and value.
+struct LlamaSizes {
+  int64_t layers = 16, hidden = 2048, heads = 32, kvHeads = 8, ffn = 8192, seq = 2048, vocab = 128256;
+};
+
+FailureOr<LlamaSizes> parseLlama(const Request &request) {
+  const SizeKey<LlamaSizes> keys[] = {
+      {"layers", &LlamaSizes::layers, largestDepth}, {"hidden", &LlamaSizes::hidden, largestSize},
+      {"heads", &LlamaSizes::heads, largestSize},    {"kv_heads", &LlamaSizes::kvHeads, largestSize},
+      {"ffn", &LlamaSizes::ffn, largestSize},        {"seq", &LlamaSizes::seq, largestSize},
+      {"vocab", &LlamaSizes::vocab, largestSize}};
+  LlamaSizes sizes;
+  SmallVector<StringRef> assignments;
+  request.arguments.split(assignments, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/!request.arguments.empty());
+  if (failed(parseSizes<LlamaSizes>(request, assignments, keys, sizes)))
+    return failure();
+  if (sizes.hidden % (2 * sizes.heads) != 0)
+    return request.error() << "found hidden=" << sizes.hidden << " and heads=" << sizes.heads
+                           << ", expected heads of an even width, whose elements turn in pairs";
+  if (sizes.heads % sizes.kvHeads != 0)
+    return request.error() << "found heads=" << sizes.heads << " and kv_heads=" << sizes.kvHeads
+                           << ", expected a number of kv_heads that divides heads";
+  return sizes;
+}
+
+/// Pre-norm blocks by the mean square, rotary embedding, gated feed-forward layers, no biases, untied head.
+LogicalResult buildLlama(const Request &request) {
+  auto sizes = parseLlama(request);
+  if (failed(sizes))
+    return failure();
+  request.setOptimizer("adamw:lr=0.0001");
+
+  GraphBuilder b(request.module);
+  Value x = b.input("x", {b.batch, sizes->seq}, b.i32()), y = b.input("y", {b.batch, sizes->seq}, b.i32());
+  Value h = b.embedding(x, "embed", sizes->vocab, sizes->hidden, {.weight = smallInit});
+  int64_t headWidth = sizes->hidden / sizes->heads, kvWidth = sizes->kvHeads * headWidth;
+  auto angles = b.rotaryAngles(sizes->seq, headWidth / 2);
+  for (int64_t number = 0; number < sizes->layers; ++number) {
+    std::string block = ("blocks." + Twine(number) + ".").str(), mark = ("b" + Twine(number) + "_").str();
+    auto linear = [&](Value in, StringRef part, StringRef layer, int64_t width) {
+      return b.linear(in, block + part + "." + layer, width,
+                      {.weight = smallInit, .hasBias = false, .label = mark + layer.str()});
+    };
+    Value n = b.rmsNorm(h, block + "ln1", {.label = mark + "ln1"});
+    Value query = b.rotary(linear(n, "attn", "q", sizes->hidden), angles, sizes->heads, mark + "rq");
+    Value key = b.rotary(linear(n, "attn", "k", kvWidth), angles, sizes->kvHeads, mark + "rk");
+    Value value = linear(n, "attn", "v", kvWidth);
+    Value mixed = b.attention(query, key, value, sizes->heads, /*isCausal=*/true, mark + "attn", sizes->kvHeads);
+    h = b.add(h, linear(mixed, "attn", "o", sizes->hidden), mark + "mid");
+    n = b.rmsNorm(h, block + "ln2", {.label = mark + "ln2"});
+    Value gate = b.silu(linear(n, "mlp", "gate", sizes->ffn), mark + "act");
+    Value wide = b.mul(gate, linear(n, "mlp", "up", sizes->ffn), mark + "wide");
+    h = b.add(h, linear(wide, "mlp", "down", sizes->hidden), mark + "out");
+  }
+  h = b.rmsNorm(h, "ln");
+  Value logits = b.linear(h, "head", sizes->vocab, {.weight = smallInit, .hasBias = false, .label = "logits"});
+  return b.returns(b.crossEntropy(logits, y));
+}
+
 //===- resnet ----------------------------------------------------------------------------------------------------===//
 
 /// He et al., "Deep residual learning" (CVPR 2016), with the stride in the 3x3 convolution of a bottleneck and the
@@ -326,6 +387,7 @@ constexpr Family families[] = {
     {"lenet", "lenet", buildLenet},
     {"gpt", "gpt:layers=48,hidden=8192,heads=64,seq=2048,vocab=51200", buildGpt},
     {"bert", "bert:layers=12,hidden=768,heads=12,seq=512,vocab=30522", buildBert},
+    {"llama", "llama:layers=16,hidden=2048,heads=32,kv_heads=8,ffn=8192,seq=2048,vocab=128256", buildLlama},
     {"resnet", "resnet:50,classes=1000,image=224", buildResnet},
 };
 

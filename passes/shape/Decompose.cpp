@@ -38,8 +38,7 @@ void decomposeAll(Operation *root, bool storesScores) {
       continue;
     Operation *part = before ? before->getNextNode() : &op->getBlock()->front();
     for (; part != op; part = part->getNextNode())
-      if (auto composite = dyn_cast<CompositeOp>(part))
-        worklist.push_back(composite);
+      part->walk([&](CompositeOp composite) { worklist.push_back(composite); });
     op->replaceAllUsesWith(parts);
     op->erase();
   }

@@ -60,10 +60,11 @@ int main(int argc, char **argv) {
   app.footer("Exit codes: 0 done, 1 another failure, 2 usage, 65 the model or another file is invalid, 74 the job "
              "could not be written.");
   app.set_version_flag("--version", "dgc " DG_VERSION);
-  app.add_option("MODEL", request.model,
-                 "a model in the dg dialect (.mlir, .mlirbc) or ONNX (.onnx), or a family:\n"
-                 "mlp:784-1024-10  lenet  gpt:layers=4,hidden=384,heads=6,seq=256,vocab=8192  bert:layers=12,…\n"
-                 "resnet:50,classes=1000,image=224");
+  app.add_option(
+      "MODEL", request.model,
+      "a model in the dg dialect (.mlir, .mlirbc) or ONNX (.onnx), or a family:\n"
+      "mlp:784-1024-10  lenet  gpt:layers=4,hidden=384,heads=6,seq=256,vocab=8192  bert:layers=12,…\n"
+      "llama:layers=4,hidden=384,heads=6,kv_heads=2,ffn=1024,seq=256,vocab=8192  resnet:50,classes=1000,image=224");
   app.add_option("-o,--output", output,
                  "the job to write (default: the model's name with .dgx), or the file for --emit (default: stdout)");
 

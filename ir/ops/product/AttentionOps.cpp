@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention and the rotation of its queries and keys, as composites that can be cut along the heads: a head is the
-// first factor of a width, and no part mixes heads.
+// Attention as a composite that can be cut along the heads: a head is the first factor of a width, and no part mixes
+// heads. Its parts in blocks are in BlockAttention.cpp, the rotation of queries and keys in Rotation.cpp.
 #include "ir/ops/product/AttentionOps.h"
+#include "ir/dialect/ElementTypes.h"
 #include "ir/dialect/HostTensorAccess.h"
 #include "ir/ops/arrangement/MovementOps.h"
 #include "ir/ops/arrangement/ShapeOps.h"
@@ -88,15 +89,30 @@ static double scaleOf(AttentionOp op) {
 /// Those of key and value: the fewest.
 int64_t AttentionOp::getNumHeads() { return int64_t(getKvHeads().value_or(getHeads())); }
 
+/// In blocks of tokens, unless heads have several widths. Sums of 16 bits wait on the stack of a kernel, of all heads
+/// of a group: keys and values of long sequences are repeated for each head instead.
 SmallVector<Value> AttentionOp::decompose(OpBuilder &builder) {
-  int64_t heads = getHeads(), headWidth = tensorOf(getQuery()).getDimSize(2) / heads,
-          valueWidth = tensorOf(getValue()).getDimSize(2) / int64_t(getKvHeads().value_or(heads));
-  bool isCausal = isPlainCausal(*this);
-  if (getMask() || isCausal != getCausal() || int64_t(getKvHeads().value_or(heads)) != heads ||
-      headWidth != valueWidth || headWidth == 0)
+  int64_t heads = getHeads(), kvHeads = getKvHeads().value_or(heads), group = heads / kvHeads,
+          headWidth = tensorOf(getQuery()).getDimSize(2) / heads,
+          valueWidth = tensorOf(getValue()).getDimSize(2) / kvHeads;
+  if (headWidth != valueWidth || headWidth == 0)
     return decomposeWithScores(builder);
-  auto blocks = create<BlockAttentionOp>(builder, getLoc(), getQuery(), getKey(), getValue(), headWidth,
-                                         APFloat(scaleOf(*this)), isCausal);
+  Value key = getKey(), value = getValue();
+  auto repeat = [&](Value rows) -> Value {
+    ArrayRef<int64_t> shape = tensorOf(rows).getShape();
+    Value cut = buildReshape(builder, getLoc(), rows, {shape[0], shape[1], kvHeads, 1, headWidth});
+    Value all =
+        create<ExpandOp>(builder, getLoc(), cut, ArrayRef<int64_t>{shape[0], shape[1], kvHeads, group, headWidth});
+    return buildReshape(builder, getLoc(), all, {shape[0], shape[1], heads * headWidth});
+  };
+  Type element = tensorOf(getQuery()).getElementType();
+  constexpr int64_t mostKept = 64 << 10; // elements
+  if (group > 1 && isHalf(element) && tensorOf(getQuery()).getDimSize(1) * headWidth * group > mostKept)
+    key = repeat(key), value = repeat(value);
+  bool isPlain = isPlainCausal(*this);
+  auto blocks = create<BlockAttentionOp>(
+      builder, getLoc(), getQuery(), key, value, getMask(), headWidth, APFloat(scaleOf(*this)), getCausal(),
+      isPlain ? IntegerAttr() : getOffsetAttr(), isPlain ? IntegerAttr() : getWindowAttr());
   return {blocks.getResult()};
 }
 
@@ -146,6 +162,16 @@ SmallVector<Value> AttentionOp::decomposeWithScores(OpBuilder &builder) {
   for (Value mask : masks)
     scores = create<AddOp>(builder, loc, scores, mask);
   Value weights = create<SoftmaxOp>(builder, loc, scores, APFloat(scale), isCausalSoftmax);
+  if (!masks.empty()) {
+    // A token that sees none has equal scores, but no weights.
+    Value all = masks.front();
+    for (Value mask : ArrayRef(masks).drop_front())
+      all = create<AddOp>(builder, loc, all, mask);
+    auto number = RankedTensorType::get({}, tensorOf(all).getElementType());
+    Value least = buildFilled(builder, loc, number, forbiddenScore(number.getElementType()) / 2);
+    Value isSeen = create<CompareOp>(builder, loc, all, least, "gt");
+    weights = create<SelectOp>(builder, loc, isSeen, weights, buildFilled(builder, loc, number, 0));
+  }
   weights = buildReshape(builder, loc, weights, {batch, kvHeads, group * tokens, seen});
   Value mixed = create<MatmulOp>(builder, loc, weights, value, false, false);
   mixed = buildReshape(builder, loc, mixed, {batch, heads, tokens, valueWidth});
@@ -165,14 +191,15 @@ void AttentionOp::compute(HostOperands operands, HostResults results) {
   auto maskAt = [&](int64_t b, int64_t head, int64_t token, int64_t seen) {
     bool isSeen =
         !getCausal() || (seen <= token + offset && (!getWindow() || seen > token + offset - int64_t(*getWindow())));
+    // Behind what a mask forbids: a token that may see none by its mask sees those that it could see without.
     if (!isSeen)
-      return forbiddenScore(tensorOf(getQuery()).getElementType());
+      return -std::numeric_limits<double>::infinity();
     if (maskStrides.empty())
       return 0.0;
     double mask =
         operands[3].data[b * maskStrides[0] + head * maskStrides[1] + token * maskStrides[2] + seen * maskStrides[3]];
     bool isBoolean = tensorOf(getMask()).getElementType().isInteger(1);
-    return !isBoolean ? mask : mask != 0 ? 0.0 : forbiddenScore(tensorOf(getQuery()).getElementType());
+    return !isBoolean ? mask : mask != 0 ? 0.0 : -std::numeric_limits<double>::infinity();
   };
   std::vector<double> weights(numKeys);
   for (int64_t b = 0; b < batch; ++b)
@@ -187,81 +214,13 @@ void AttentionOp::compute(HostOperands operands, HostResults results) {
             weights[seen] += scale * query.data[at * width + i] * key.data[keyAt(seen) * width + i];
           largest = std::max(largest, weights[seen]);
         }
+        if (!(largest > BlockAttentionOp::leastScore))
+          continue;
         for (int64_t seen = 0; seen < numKeys; ++seen)
           sum += weights[seen] = std::exp(weights[seen] - largest);
         for (int64_t seen = 0; seen < numKeys; ++seen)
           for (int64_t i = 0; i < valueWidth; ++i)
             results[0].data[at * valueWidth + i] += weights[seen] / sum * value.data[keyAt(seen) * valueWidth + i];
-      }
-}
-
-//===- RotaryOp --------------------------------------------------------------------------------------------------===//
-
-FailureOr<Type> RotaryOp::inferType(Adaptor op, const Rejection &reject) {
-  auto input = tensorOf(op.getInput()), cos = tensorOf(op.getCos()), sin = tensorOf(op.getSin());
-  int64_t heads = op.getHeads();
-  if (input.getRank() != 3 || input.isDynamicDim(2) || !divides(heads, input.getDimSize(2)))
-    return reject("cuts ", input, " into ", heads,
-                  " heads, expected [batch, tokens, width] with a number that divides the width");
-  bool fits = mayBeEqual(cos.getShape(), sin.getShape()) && cos.getElementType() == input.getElementType() &&
-              sin.getElementType() == input.getElementType() && (cos.getRank() == 2 || cos.getRank() == 3) &&
-              mayBeEqual(cos.getShape().drop_back(), input.getShape().slice(3 - cos.getRank(), cos.getRank() - 1)) &&
-              2 * cos.getShape().back() <= input.getDimSize(2) / heads;
-  if (!fits)
-    return reject("turns ", input, " with ", heads, " heads by cosines ", cos, " and sines ", sin,
-                  ", expected [tokens, pairs] or [batch, tokens, pairs] of at most half the head's width");
-  if (!isa<FloatType>(input.getElementType()))
-    return reject("has input ", input, ", expected floats (dg.cast makes them)");
-  return input;
-}
-
-SmallVector<Value> RotaryOp::decompose(OpBuilder &builder) {
-  Location loc = getLoc();
-  auto input = tensorOf(getInput()), angles = tensorOf(getCos());
-  int64_t batch = input.getDimSize(0), tokens = input.getDimSize(1), heads = getHeads(),
-          width = input.getDimSize(2) / heads, pairs = angles.getShape().back();
-  Value x = buildReshape(builder, loc, getInput(), {batch, tokens, heads, width});
-  auto slice = [&](Value value, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes) -> Value {
-    return create<SliceOp>(builder, loc, value, starts, sizes, DenseI64ArrayAttr());
-  };
-  Value turned = 2 * pairs == width ? x : slice(x, {0, 0, 0, 0}, {batch, tokens, heads, 2 * pairs});
-  // Both members of each pair, as [batch, tokens, heads, pairs, 1] or [batch, tokens, heads, pairs].
-  SmallVector<int64_t> member{batch, tokens, heads, pairs}, angle(angles.getShape().drop_back());
-  angle.append({1, pairs});
-  SmallVector<int64_t> second{0, 0, 0, pairs};
-  if (getInterleaved()) {
-    turned = buildReshape(builder, loc, turned, {batch, tokens, heads, pairs, 2});
-    member.push_back(1);
-    angle.push_back(1);
-    second = {0, 0, 0, 0, 1};
-  }
-  Value a = slice(turned, SmallVector<int64_t>(member.size(), 0), member), b = slice(turned, second, member);
-  Value cos = buildReshape(builder, loc, getCos(), angle), sin = buildReshape(builder, loc, getSin(), angle);
-  auto times = [&](Value lhs, Value rhs) -> Value { return create<MulOp>(builder, loc, lhs, rhs); };
-  Value first = create<SubOp>(builder, loc, times(a, cos), times(b, sin));
-  Value other = create<AddOp>(builder, loc, times(b, cos), times(a, sin));
-  Value result = create<ConcatOp>(builder, loc, ValueRange{first, other}, member.size() - 1);
-  result = buildReshape(builder, loc, result, {batch, tokens, heads, 2 * pairs});
-  if (2 * pairs < width) {
-    Value rest = slice(x, {0, 0, 0, 2 * pairs}, {batch, tokens, heads, width - 2 * pairs});
-    result = create<ConcatOp>(builder, loc, ValueRange{result, rest}, 3);
-  }
-  return {buildReshape(builder, loc, result, input.getShape())};
-}
-
-void RotaryOp::compute(HostOperands operands, HostResults results) {
-  int64_t tokens = operands[0].shape[1], heads = getHeads(), width = operands[0].shape[2] / heads,
-          pairs = operands[1].shape.back(), numAngles = operands[1].numElements();
-  results[0].data = operands[0].data;
-  for (int64_t row = 0; row < operands[0].shape[0] * tokens; ++row)
-    for (int64_t head = 0; head < heads; ++head)
-      for (int64_t pair = 0; pair < pairs; ++pair) {
-        int64_t start = (row * heads + head) * width;
-        int64_t first = start + (getInterleaved() ? 2 * pair : pair), second = first + (getInterleaved() ? 1 : pairs);
-        double cos = operands[1].data[(row * pairs + pair) % numAngles],
-               sin = operands[2].data[(row * pairs + pair) % numAngles];
-        results[0].data[first] = operands[0].data[first] * cos - operands[0].data[second] * sin;
-        results[0].data[second] = operands[0].data[second] * cos + operands[0].data[first] * sin;
       }
 }
 

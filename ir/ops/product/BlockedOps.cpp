@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution of images with blocked channels: types, cost, evaluation.
+// Ops on images with blocked channels and on matrices in panels: types, cost, evaluation.
 #include "ir/ops/product/BlockedOps.h"
 #include "ir/dialect/FusedBody.h"
 #include "ir/ops/structure/ControlBodies.h"
@@ -109,6 +109,48 @@ LogicalResult BlockedConvOp::evaluate(HostOperands operands, HostResults results
                   results[0].data.begin() + (image * framedHeight + row + frameRows) * framedWidth +
                       frameColumns * blockSize);
   return success();
+}
+
+//===- PanelProductOp --------------------------------------------------------------------------------------------===//
+
+FailureOr<Type> PanelProductOp::inferType(Adaptor op, const Rejection &reject) {
+  auto input = tensorOf(op.getInput()), panels = tensorOf(op.getPanels());
+  int64_t columns = op.getColumns(), numPanels = llvm::divideCeil(std::max<int64_t>(columns, 0), panelColumns);
+  bool fits = input.getRank() == 2 && panels.getRank() == 3 && columns > 0 &&
+              mayBeEqual(panels.getDimSize(0), numPanels) && mayBeEqual(panels.getDimSize(1), input.getDimSize(1)) &&
+              mayBeEqual(panels.getDimSize(2), panelColumns) && input.getElementType() == panels.getElementType() &&
+              (input.getElementType().isF32() || input.getElementType().isF64());
+  if (!fits)
+    return reject("has input ", input, ", panels ", panels, " and ", columns,
+                  " columns, expected [rows, depth] and [columns / ", panelColumns, ", depth, ", panelColumns,
+                  "] of f32 or f64");
+  return RankedTensorType::get({input.getDimSize(0), columns}, input.getElementType());
+}
+
+ShardingRule PanelProductOp::getShardingRule() {
+  ShardingRule rule = emptyShardingRule(*this);
+  int32_t rows = rule.addFactor(tensorOf(getInput()).getDimSize(0));
+  int32_t depth = rule.addFactor(tensorOf(getInput()).getDimSize(1));
+  rule.operands[0][0].push_back(rows);
+  rule.results[0][0].push_back(rows);
+  rule.operands[0][1].push_back(depth);
+  rule.operands[1][1].push_back(depth);
+  return rule;
+}
+
+OpCost PanelProductOp::getCost() {
+  return {2 * double(tensorOf(getInput()).getDimSize(1)) * double(tensorOf(getResult()).getNumElements()),
+          operandAndResultBytes(*this)};
+}
+
+void PanelProductOp::compute(HostOperands operands, HostResults results) {
+  int64_t rows = operands[0].shape[0], depth = operands[0].shape[1], columns = getColumns();
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column)
+      for (int64_t i = 0; i < depth; ++i)
+        results[0].data[row * columns + column] +=
+            operands[0].data[row * depth + i] *
+            operands[1].data[(column / panelColumns * depth + i) * panelColumns + column % panelColumns];
 }
 
 } // namespace dg::ir

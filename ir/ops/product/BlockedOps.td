@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops on images whose channels lie in blocks of 16, made by the layout passes after the split.
+// Ops on tensors in a layout that kernels read in order, made by the layout passes after the split: images whose
+// channels lie in blocks of 16, matrices in panels of 32 columns.
 #ifndef DG_IR_BLOCKEDOPS_TD
 #define DG_IR_BLOCKEDOPS_TD
 
@@ -31,6 +32,20 @@ def DG_BlockedConvOp
     mlir::RankedTensorType getSumsType();
     /// The type of the sums of a convolution of these operands.
     static mlir::RankedTensorType sumsTypeOf(mlir::RankedTensorType input, mlir::RankedTensorType weight, llvm::ArrayRef<int64_t> strides);
+  }];
+}
+
+def DG_PanelProductOp : DG_Op<"panel_product", (ins DG_Tensor:$input, DG_Tensor:$panels, I64Attr:$columns),
+    (outs DG_Tensor:$result), [Sharded, Cost]> {
+  let summary = "Product of rows with a matrix that lies in panels of 32 columns";
+  let precision = AsWritten;
+  let description = [{
+    Made by `--dg-pack-scan-weights` after the split phase. Input [rows, depth]; panels [panels, depth, 32], whose first `columns` columns
+    count. What a step of a recurrent layer multiplies: the weights are packed once for all steps.
+    Example: `%p = dg.panel_product %h, %w {columns = 512 : i64}`.
+  }];
+  let extraClassDeclaration = [{
+    static constexpr int64_t panelColumns = 32;
   }];
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent layers as ONNX defines them. Products with the input are taken for all steps at once; what depends on the
-// state is a dg.scan, one for each direction.
+// Recurrent layers as ONNX defines them: a dg.scan over the steps of the input for each direction. Products with the
+// input are in it too, so that they are cut with the batch; --dg-hoist-from-scans takes them for all steps at once.
 #include "ir/ops/product/RecurrentOps.h"
 #include "ir/dialect/HostTensorAccess.h"
 #include "ir/ops/arrangement/MovementOps.h"
 #include "ir/ops/arrangement/ShapeOps.h"
+#include "ir/ops/elementwise/ActivationOps.h"
 #include "ir/ops/elementwise/ElementwiseOps.h"
 #include "ir/ops/elementwise/LogicOps.h"
 #include "ir/ops/elementwise/MathOps.h"
@@ -30,7 +31,8 @@ struct Cell {
 };
 const StringRef rnnExtras[] = {"bias", "lengths", "initial_h"}, rnnActivations[] = {"tanh"},
                 lstmExtras[] = {"bias", "lengths", "initial_h", "initial_c", "peephole"},
-                lstmActivations[] = {"sigmoid", "tanh", "tanh"}, gruActivations[] = {"sigmoid", "tanh"};
+                lstmActivations[] = {"sigmoid", "tanh", "tanh"}, gruActivations[] = {"sigmoid", "tanh"},
+                knownActivations[] = {"tanh", "sigmoid", "relu", "softsign", "softplus"};
 template <typename Op> const Cell cellOf = {};
 template <> const Cell cellOf<RnnOp> = {1, rnnExtras, rnnActivations};
 template <> const Cell cellOf<LstmOp> = {4, lstmExtras, lstmActivations};
@@ -108,10 +110,10 @@ static FailureOr<SmallVector<Type>> inferRecurrent(Adaptor op, const Rejection &
     size_t expected = cell.activations.size();
     bool isRight = given->size() == expected || given->size() == expected * size_t(directions);
     for (Attribute name : *given)
-      isRight &= llvm::is_contained({"tanh", "sigmoid", "relu"}, cast<StringAttr>(name).getValue());
+      isRight &= llvm::is_contained(knownActivations, cast<StringAttr>(name).getValue());
     if (!isRight)
-      return reject("has activations ", op.getActivationsAttr(), ", expected ", expected,
-                    " of tanh, sigmoid and relu, or as many for each direction");
+      return reject("has activations ", op.getActivationsAttr(), ", expected ", expected, " of ",
+                    llvm::join(ArrayRef(knownActivations), ", "), ", or as many for each direction");
   }
   SmallVector<Type> types(1 + numStates, RankedTensorType::get({directions, batch, hidden}, input.getElementType()));
   types[0] = RankedTensorType::get({input.getDimSize(0), directions, batch, hidden}, input.getElementType());
@@ -167,6 +169,10 @@ struct Parts {
       return create<SigmoidOp>(builder, loc, value);
     if (name == "relu")
       return create<ReluOp>(builder, loc, value);
+    if (name == "softsign")
+      return create<SoftsignOp>(builder, loc, value);
+    if (name == "softplus")
+      return create<SoftplusOp>(builder, loc, value);
     return create<TanhOp>(builder, loc, value);
   }
 };
@@ -184,22 +190,27 @@ template <typename Op> static Value buildLasting(const Parts &parts, Op op, Valu
 }
 
 /// One direction: `step` makes the next states from the sum of products with the input [batch, gates · hidden], the
-/// states, and the recurrent weights [gates · hidden, hidden]; the first state is what the layer gives. `whole` are
-/// more values that the step sees, after the weights.
+/// states, and what it sees whole; the first state is what the layer gives. `bias`, of that sum, may be null.
 template <typename Op>
 static FailureOr<SmallVector<Value>>
-buildDirection(OpBuilder &builder, Op op, int64_t direction, Value projected, ArrayRef<Value> states,
-               ArrayRef<Value> whole, Value lasting,
+buildDirection(OpBuilder &builder, Op op, int64_t direction, Value weight, Value bias, ArrayRef<Value> states,
+               ArrayRef<Value> seen, Value lasting,
                llvm::function_ref<SmallVector<Value>(const Parts &, Value, ValueRange states, ValueRange whole)> step) {
-  SmallVector<Value> scanned{projected};
+  SmallVector<Value> scanned{op.getInput()}, whole{weight};
   if (lasting)
     scanned.push_back(lasting);
+  llvm::append_range(whole, seen);
+  if (bias)
+    whole.push_back(bias);
   auto scan = buildScan(builder, op.getLoc(), states, scanned, whole, /*numSums=*/0, isReverse(op, direction),
                         [&](OpBuilder &inner, ValueRange arguments) -> FailureOr<SmallVector<Value>> {
                           Parts parts{inner, op.getLoc()};
                           ValueRange before = arguments.take_front(states.size()),
-                                     seen = arguments.drop_front(states.size() + scanned.size());
-                          SmallVector<Value> next = step(parts, arguments[states.size()], before, seen);
+                                     all = arguments.drop_front(states.size() + scanned.size());
+                          Value sums = parts.product(arguments[states.size()], all[0]);
+                          if (bias)
+                            sums = parts.add(sums, all.back());
+                          SmallVector<Value> next = step(parts, sums, before, all.slice(1, seen.size()));
                           Value given = next[0];
                           if (lasting) {
                             Value isOn = arguments[states.size() + 1];
@@ -215,42 +226,49 @@ buildDirection(OpBuilder &builder, Op op, int64_t direction, Value projected, Ar
   return SmallVector<Value>((*scan)->getResults());
 }
 
-/// All directions, side by side. `numStates` is 1, or 2 with a cell.
+/// All directions, side by side. `numStates` is 1, or 2 with a cell. What a step sees whole: the recurrent weights, cut
+/// into rows of `cuts` gates, then their bias unless `joinsBiases`, then the peepholes gate by gate. Everything is cut
+/// here, so that the gradient of a part is a sum over steps and nothing else.
 template <typename Op>
 static SmallVector<Value> buildLayer(
-    OpBuilder &builder, Op op, unsigned numStates, bool joinsBiases,
+    OpBuilder &builder, Op op, unsigned numStates, ArrayRef<int64_t> cuts, bool joinsBiases,
     llvm::function_ref<SmallVector<Value>(const Parts &, int64_t direction, Value, ValueRange, ValueRange)> step) {
   Parts parts{builder, op.getLoc()};
   Sizes sizes = sizesOf(op);
   int64_t width = cellOf<Op>.numGates * sizes.hidden;
   Type element = tensorOf(op.getInput()).getElementType();
-  Value rows = buildReshape(builder, op.getLoc(), op.getInput(), {sizes.time * sizes.batch, sizes.in});
   Value lengths = extraOf(op, "lengths"), lasting;
   if (lengths)
     lasting = buildLasting(parts, op, lengths, sizes);
   SmallVector<SmallVector<Value>> results(numStates + 1);
   for (int64_t direction = 0; direction < sizes.directions; ++direction) {
-    Value projected = parts.product(rows, parts.entry(op.getWeight(), direction));
-    SmallVector<Value> whole{parts.entry(op.getRecurrent(), direction)};
+    SmallVector<Value> whole;
+    Value recurrent = parts.entry(op.getRecurrent(), direction), ownBias;
+    int64_t first = 0;
+    for (int64_t gates : cuts) {
+      whole.push_back(cuts.size() == 1 ? recurrent : parts.slice(recurrent, 0, first, gates * sizes.hidden));
+      first += gates * sizes.hidden;
+    }
     if (Value bias = extraOf(op, "bias")) {
-      Value both = parts.entry(bias, direction), own = parts.slice(both, 0, 0, width),
-            recurrent = parts.slice(both, 0, width, width);
-      projected = parts.add(projected, joinsBiases ? parts.add(own, recurrent) : own);
-      if (!joinsBiases)
-        whole.push_back(recurrent);
+      Value both = parts.entry(bias, direction), recurrentBias = parts.slice(both, 0, width, width);
+      ownBias = parts.slice(both, 0, 0, width);
+      if (joinsBiases)
+        ownBias = parts.add(ownBias, recurrentBias);
+      else
+        whole.push_back(recurrentBias);
     }
     if (Value peephole = extraOf(op, "peephole"))
-      whole.push_back(parts.entry(peephole, direction));
-    projected = buildReshape(builder, op.getLoc(), projected, {sizes.time, sizes.batch, width});
+      for (int64_t gate = 0; gate < 3; ++gate)
+        whole.push_back(parts.slice(parts.entry(peephole, direction), 0, gate * sizes.hidden, sizes.hidden));
     SmallVector<Value> states;
     for (unsigned i = 0; i < numStates; ++i) {
-      Value first = extraOf(op, i == 0 ? "initial_h" : "initial_c");
+      Value initial = extraOf(op, i == 0 ? "initial_h" : "initial_c");
       states.push_back(
-          first ? parts.entry(first, direction)
-                : buildFilled(builder, op.getLoc(), RankedTensorType::get({sizes.batch, sizes.hidden}, element), 0));
+          initial ? parts.entry(initial, direction)
+                  : buildFilled(builder, op.getLoc(), RankedTensorType::get({sizes.batch, sizes.hidden}, element), 0));
     }
-    auto made = buildDirection(builder, op, direction, projected, states, whole, lasting,
-                               [&](const Parts &inner, Value x, ValueRange before, ValueRange seen) {
+    auto made = buildDirection(builder, op, direction, parts.entry(op.getWeight(), direction), ownBias, states, whole,
+                               lasting, [&](const Parts &inner, Value x, ValueRange before, ValueRange seen) {
                                  return step(inner, direction, x, before, seen);
                                });
     if (failed(made))
@@ -298,6 +316,10 @@ struct Reference {
   double activate(StringRef name, double x) const {
     if (clip)
       x = std::clamp(x, -clip->convertToDouble(), clip->convertToDouble());
+    if (name == "softsign")
+      return x / (1 + std::abs(x));
+    if (name == "softplus")
+      return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
     return name == "sigmoid" ? 1 / (1 + std::exp(-x)) : name == "relu" ? std::max(x, 0.0) : std::tanh(x);
   }
 };
@@ -348,7 +370,7 @@ FailureOr<SmallVector<Type>> RnnOp::inferTypes(Adaptor op, const Rejection &reje
 }
 
 SmallVector<Value> RnnOp::decompose(OpBuilder &builder) {
-  return buildLayer(builder, *this, 1, /*joinsBiases=*/true,
+  return buildLayer(builder, *this, 1, {1}, /*joinsBiases=*/true,
                     [&](const Parts &parts, int64_t direction, Value x, ValueRange before, ValueRange whole) {
                       Value sum = parts.add(x, parts.product(before[0], whole[0]));
                       return SmallVector<Value>{parts.activate(activationOf(*this, direction, 0), sum, getClip())};
@@ -373,14 +395,14 @@ FailureOr<SmallVector<Type>> LstmOp::inferTypes(Adaptor op, const Rejection &rej
 SmallVector<Value> LstmOp::decompose(OpBuilder &builder) {
   int64_t hidden = sizesOf(*this).hidden;
   bool hasPeephole = bool(extraOf(*this, "peephole"));
-  return buildLayer(builder, *this, 2, /*joinsBiases=*/true,
+  return buildLayer(builder, *this, 2, {4}, /*joinsBiases=*/true,
                     [&](const Parts &parts, int64_t direction, Value x, ValueRange before, ValueRange whole) {
                       Value sums = parts.add(x, parts.product(before[0], whole[0])), cell = before[1];
                       enum Gate { input, output, forget, candidate };
                       auto gate = [&](Gate which, Value seen) {
                         Value sum = parts.slice(sums, 1, which * hidden, hidden);
                         if (hasPeephole && seen)
-                          sum = parts.add(sum, parts.mul(seen, parts.slice(whole[1], 0, which * hidden, hidden)));
+                          sum = parts.add(sum, parts.mul(seen, whole[1 + which]));
                         return parts.activate(activationOf(*this, direction, which == candidate ? 1 : 0), sum,
                                               getClip());
                       };
@@ -418,26 +440,30 @@ FailureOr<SmallVector<Type>> GruOp::inferTypes(Adaptor op, const Rejection &reje
 
 SmallVector<Value> GruOp::decompose(OpBuilder &builder) {
   int64_t hidden = sizesOf(*this).hidden;
-  bool hasOwnBias = getLinearBeforeReset() && extraOf(*this, "bias");
-  return buildLayer(
-      builder, *this, 1, /*joinsBiases=*/!hasOwnBias,
-      [&](const Parts &parts, int64_t direction, Value x, ValueRange before, ValueRange whole) {
-        Value state = before[0];
-        // Entries [first, first + count) of the gates: products with a state, with their own bias.
-        auto product = [&](Value from, int64_t first, int64_t count) {
-          Value sum = parts.product(from, parts.slice(whole[0], 0, first * hidden, count * hidden));
-          return hasOwnBias ? parts.add(sum, parts.slice(whole[1], 0, first * hidden, count * hidden)) : sum;
-        };
-        Value sums = parts.add(parts.slice(x, 1, 0, 2 * hidden), product(state, 0, 2));
-        StringRef ofGates = activationOf(*this, direction, 0);
-        Value update = parts.activate(ofGates, parts.slice(sums, 1, 0, hidden), getClip());
-        Value reset = parts.activate(ofGates, parts.slice(sums, 1, hidden, hidden), getClip());
-        Value own =
-            getLinearBeforeReset() ? parts.mul(reset, product(state, 2, 1)) : product(parts.mul(reset, state), 2, 1);
-        Value candidate = parts.activate(activationOf(*this, direction, 1),
+  // One product of the state where all gates see it as it is.
+  const int64_t all[] = {3}, apart[] = {2, 1};
+  bool isLinear = getLinearBeforeReset(), hasOwnBias = isLinear && extraOf(*this, "bias");
+  return buildLayer(builder, *this, 1, isLinear ? ArrayRef(all) : ArrayRef(apart), /*joinsBiases=*/!hasOwnBias,
+                    [&](const Parts &parts, int64_t direction, Value x, ValueRange before, ValueRange whole) {
+                      Value state = before[0], ofState = parts.product(state, whole[0]), own;
+                      if (hasOwnBias)
+                        ofState = parts.add(ofState, whole[1]);
+                      StringRef ofGates = activationOf(*this, direction, 0);
+                      auto gate = [&](int64_t which) {
+                        int64_t first = which * hidden;
+                        Value sum = parts.add(parts.slice(x, 1, first, hidden), parts.slice(ofState, 1, first, hidden));
+                        return parts.activate(ofGates, sum, getClip());
+                      };
+                      Value update = gate(0), reset = gate(1);
+                      if (isLinear)
+                        own = parts.mul(reset, parts.slice(ofState, 1, 2 * hidden, hidden));
+                      else
+                        own = parts.product(parts.mul(reset, state), whole[1]);
+                      Value candidate =
+                          parts.activate(activationOf(*this, direction, 1),
                                          parts.add(parts.slice(x, 1, 2 * hidden, hidden), own), getClip());
-        return SmallVector<Value>{parts.add(candidate, parts.mul(update, parts.sub(state, candidate)))};
-      });
+                      return SmallVector<Value>{parts.add(candidate, parts.mul(update, parts.sub(state, candidate)))};
+                    });
 }
 
 void GruOp::compute(HostOperands operands, HostResults results) {

@@ -17,7 +17,7 @@ def DG_RnnOp : DG_Recurrent<"rnn", (ins), (outs DG_Tensor:$result, DG_Tensor:$la
   let description = [{
     Input [time, batch, in], weight [directions, hidden, in], recurrent [directions, hidden, hidden]; `extra` operands: "bias" [directions, 2 · hidden] (of the input, then of the
     recurrent product), "lengths" [batch] (steps after a sequence's end give 0 and change nothing), "initial_h" [directions, batch, hidden]. `direction`: forward, reverse,
-    bidirectional. `activations` (tanh, sigmoid, relu) are given for each direction or once; `clip` bounds what they get. Results: all states
+    bidirectional. `activations` (tanh, sigmoid, relu, softsign, softplus) are given for each direction or once; `clip` bounds what they get. Results: all states
     [time, directions, batch, hidden] and the last [directions, batch, hidden].
     Example: `%y, %h = dg.rnn %x, %w, %r, %b {extra = ["bias"]}`.
   }];

@@ -157,9 +157,18 @@ FailureOr<ScanOp> buildScan(OpBuilder &builder, Location loc, ValueRange carried
   return cast<ScanOp>(builder.create(state));
 }
 
-/// The forward scan is given a tape: what it carries into each trip, stacked. The backward scan goes the other way,
-/// computes each trip's body again from the tape, carries the gradients of what was carried, and sums those of what the
-/// body saw whole.
+/// Whether a value is kept rather than computed again: where it takes many flops for each of its elements.
+static bool isDear(Operation &op) {
+  auto costed = dyn_cast<CostOp>(op);
+  if (!costed || op.getNumResults() != 1)
+    return false;
+  constexpr double fewFlops = 32;
+  return costed.getCost().flops > fewFlops * double(tensorOf(op.getResult(0)).getNumElements());
+}
+
+/// The forward scan is given a tape: what it carries into each trip, and what is dear to compute, stacked. The backward
+/// scan goes the other way, computes the rest of each trip's body again from the tape, carries the gradients of what
+/// was carried, and sums those of what the body saw whole.
 Gradients ScanOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   Location loc = getLoc();
   size_t numCarried = getNumCarried(), numScanned = getNumScanned(), numYielded = getNumYielded();
@@ -169,22 +178,30 @@ Gradients ScanOp::buildGradients(OpBuilder &builder, ValueRange grads) {
 
   // The tape is part of the forward pass and takes this op's place.
   SmallVector<Value> tape;
+  SmallVector<size_t> dear; // numbers of the body's ops
+  for (auto [number, op] : llvm::enumerate(getBody().front().without_terminator()))
+    if (numCarried > 0 && isDear(op))
+      dear.push_back(number);
+  const size_t numTaped = numCarried + dear.size();
   if (numCarried > 0) {
     OpBuilder forward(getOperation());
     auto taped = buildScan(forward, loc, carried, scanned, whole, getNumSums(), getReverse(),
                            [&](OpBuilder &inner, ValueRange arguments) -> Gradients {
                              SmallVector<Operation *> ops;
                              SmallVector<Value> returned = cloneBody(inner, getBody(), arguments, ops);
-                             returned.insert(returned.begin() + numCarried + numYielded, arguments.begin(),
-                                             arguments.begin() + numCarried);
+                             SmallVector<Value> taped(arguments.take_front(numCarried));
+                             for (size_t number : dear)
+                               taped.push_back(ops[number]->getResult(0));
+                             returned.insert(returned.begin() + numCarried + numYielded, taped.begin(), taped.end());
                              return returned;
                            });
     if (failed(taped))
       return failure();
     ::dg::ir::setPlace(*taped, ::dg::ir::getPlace(*this));
     SmallVector<Value> results((*taped)->getResults());
-    tape.assign(results.begin() + numCarried + numYielded, results.begin() + 2 * numCarried + numYielded);
-    results.erase(results.begin() + numCarried + numYielded, results.begin() + 2 * numCarried + numYielded);
+    auto firstTaped = results.begin() + numCarried + numYielded;
+    tape.assign(firstTaped, firstTaped + numTaped);
+    results.erase(firstTaped, firstTaped + numTaped);
     (*this)->replaceAllUsesWith(results);
   }
 
@@ -219,10 +236,11 @@ Gradients ScanOp::buildGradients(OpBuilder &builder, ValueRange grads) {
   auto backward =
       buildScan(builder, loc, firstGrads, scannedBack, wholeBack, unsigned(numWholeGrads), !getReverse(),
                 [&](OpBuilder &inner, ValueRange arguments) -> Gradients {
-                  size_t firstTape = firstGrads.size(), firstScanned = firstTape + numCarried,
+                  size_t firstTape = firstGrads.size(), firstScanned = firstTape + numTaped,
                          firstYielded = firstScanned + numScanned, firstWhole = firstYielded + realYielded.size(),
                          firstSum = firstWhole + whole.size();
-                  SmallVector<Value> own(arguments.slice(firstTape, numCarried + numScanned));
+                  SmallVector<Value> own(arguments.slice(firstTape, numCarried));
+                  llvm::append_range(own, arguments.slice(firstScanned, numScanned));
                   llvm::append_range(own, arguments.slice(firstWhole, whole.size()));
                   SmallVector<Operation *> ops;
                   SmallVector<Value> returned = cloneBody(inner, getBody(), own, ops), returnedGrads(returned.size());
@@ -241,6 +259,17 @@ Gradients ScanOp::buildGradients(OpBuilder &builder, ValueRange grads) {
                     Value grad = (*ownGrads)[i];
                     results.push_back(grad ? grad : buildFilled(inner, loc, tensorOf(own[i]), 0));
                   }
+                  // From the back: what a taped value was computed of is not needed any more.
+                  for (auto [index, number] : llvm::enumerate(dear)) {
+                    Value known = arguments[firstTape + numCarried + index];
+                    Value again = ops[number]->getResult(0);
+                    again.replaceAllUsesWith(known);
+                    std::replace(results.begin(), results.end(), again, known);
+                  }
+                  for (Operation *op : llvm::reverse(ops))
+                    if (isOpTriviallyDead(op) &&
+                        llvm::none_of(op->getResults(), [&](Value v) { return llvm::is_contained(results, v); }))
+                      op->erase();
                   return results;
                 });
   if (failed(backward))

@@ -42,7 +42,7 @@ dg.graph @forward(%x: tensor<7x4x3xf32>, %w: tensor<1x5x3xf32>, %r: tensor<1x5x5
 // -----
 
 dg.graph @forward(%x: tensor<7x4x3xf32>, %w: tensor<1x5x3xf32>, %r: tensor<1x5x5xf32>) {
-  // expected-error@+1 {{'dg.rnn' op has activations ["tanh", "gelu"], expected 1 of tanh, sigmoid and relu, or as many for each direction}}
+  // expected-error@+1 {{'dg.rnn' op has activations ["tanh", "gelu"], expected 1 of tanh, sigmoid, relu, softsign, softplus, or as many for each direction}}
   %y, %h = dg.rnn %x, %w, %r {activations = ["tanh", "gelu"]}
   dg.return %y
 }

@@ -33,12 +33,14 @@ dg.graph @convolution(%x: tensor<2x1x6x6xf32>, %k: tensor<4x1x3x3xf32>, %b: tens
   dg.return %c, %d : (tensor<2x4x2x2xf32>, tensor<2x4x4x4xf32>) -> ()
 }
 
-// Without a mask, and with a key for each query head, attention goes in blocks; scores are scaled by 1/√16 for a width of
-// 32 in 2 heads. Where heads share a key they move in front of tokens.
+// Where all heads have one width attention goes in blocks, also with shared keys, masks, offsets and windows; scores are
+// scaled by 1/√16 for a width of 32 in 2 heads. With wider values they are kept, and heads move in front of tokens.
 // CHECK-LABEL: dg.graph @attention(
-dg.graph @attention(%q: tensor<3x5x32xf32>, %k: tensor<3x5x16xf32>) typed {
+dg.graph @attention(%q: tensor<3x5x32xf32>, %k: tensor<3x5x16xf32>, %v: tensor<3x5x24xf32>, %m: tensor<5x5xi1>) typed {
   // CHECK: dg.block_attention %{{.+}}, %{{.+}}, %{{.+}} {causal, head_width = 16 : i64, place = #dg.place<label = "a">, scale = 2.500000e-01 : f64}
   %a = dg.attention %q, %q, %q {heads = 2, causal} : (tensor<3x5x32xf32>, tensor<3x5x32xf32>, tensor<3x5x32xf32>) -> tensor<3x5x32xf32>
+  // CHECK: dg.block_attention %{{.+}}, %{{.+}}, %{{.+}}, %{{.+}} {causal, head_width = 16 : i64, offset = 1 : i64, place = #dg.place<label = "b">, scale = 2.500000e-01 : f64, window = 3 : i64}
+  %b = dg.attention %q, %k, %k, %m {heads = 2, kv_heads = 1, causal, offset = 1, window = 3} : (tensor<3x5x32xf32>, tensor<3x5x16xf32>, tensor<3x5x16xf32>, tensor<5x5xi1>) -> tensor<3x5x32xf32>
   // CHECK-COUNT-3: dg.transpose {{.*}}permutation = array<i64: 0, 2, 1, 3>
   // CHECK: %[[PRODUCTS:.+]] = dg.matmul {{.*}}transpose_rhs{{.*}} -> tensor<3x1x10x5xf32>
   // CHECK: %[[SCORES:.+]] = dg.reshape %[[PRODUCTS]] {{.*}} -> tensor<3x2x5x5xf32>
@@ -47,7 +49,7 @@ dg.graph @attention(%q: tensor<3x5x32xf32>, %k: tensor<3x5x16xf32>) typed {
   // CHECK: %[[MIXED:.+]] = dg.matmul %[[WEIGHTS]]
   // CHECK: %[[SPLIT:.+]] = dg.reshape %[[MIXED]]
   // CHECK: %[[JOINED:.+]] = dg.transpose %[[SPLIT]]
-  // CHECK: dg.reshape %[[JOINED]] {{.*}} -> tensor<3x5x32xf32>
-  %g = dg.attention %q, %k, %k {heads = 2, kv_heads = 1, causal} : (tensor<3x5x32xf32>, tensor<3x5x16xf32>, tensor<3x5x16xf32>) -> tensor<3x5x32xf32>
-  dg.return %a, %g : (tensor<3x5x32xf32>, tensor<3x5x32xf32>) -> ()
+  // CHECK: dg.reshape %[[JOINED]] {{.*}} -> tensor<3x5x48xf32>
+  %g = dg.attention %q, %k, %v {heads = 2, kv_heads = 1, causal} : (tensor<3x5x32xf32>, tensor<3x5x16xf32>, tensor<3x5x24xf32>) -> tensor<3x5x48xf32>
+  dg.return %a, %b, %g : (tensor<3x5x32xf32>, tensor<3x5x32xf32>, tensor<3x5x48xf32>) -> ()
 }

@@ -56,6 +56,76 @@ TEST(AttentionKernels, LargeScores) {
   cases.check();
 }
 
+/// What a kind of attention needs besides its heads.
+struct Sight {
+  int64_t group = 1;
+  std::string attributes = "", mask = ""; ///< sizes and element type
+};
+
+static void addSight(KernelCases &cases, Heads h, const Sight &sight, const std::string &element = "f32") {
+  std::string query = typeOf({h.batch, h.tokens, sight.group * h.heads * h.width}, element),
+              key = typeOf({h.batch, h.seen, h.heads * h.width}, element),
+              rows = typeOf({h.batch, h.tokens, sight.group * h.heads}, element == "f64" ? element : "f32");
+  std::vector<std::string> forward{query, key, key}, backward{query, query, key, key, rows, rows};
+  if (!sight.mask.empty()) {
+    forward.push_back(sight.mask);
+    backward.push_back(sight.mask);
+  }
+  std::string attributes = "head_width = " + std::to_string(h.width) + " : i64, scale = 0.125 : f64" + sight.attributes;
+  cases.add("dg.block_attention", forward, attributes, {.tolerance = 4e-6, .indexBound = 2});
+  cases.add("dg.block_attention_grad", backward, attributes, {.tolerance = 4e-6, .positive = true, .indexBound = 2});
+}
+
+TEST(AttentionKernels, Groups) {
+  KernelCases cases;
+  addSight(cases, {2, 70, 70, 2, 16}, {3, ", causal"});
+  addSight(cases, {1, 130, 65, 1, 8}, {4});
+  addSight(cases, {2, 20, 20, 2, 24}, {2, ", causal"}, "bf16");
+  addSight(cases, {1, 9, 9, 2, 5}, {2, ", causal"}, "f64");
+  cases.check();
+}
+
+TEST(AttentionKernels, OffsetsAndWindows) {
+  KernelCases cases;
+  for (const char *attributes :
+       {", causal, offset = 0 : i64, window = 1 : i64", ", causal, offset = 0 : i64, window = 64 : i64",
+        ", causal, offset = 0 : i64, window = 65 : i64", ", causal, offset = 0 : i64, window = 1000 : i64"})
+    for (int64_t tokens : {1, 63, 64, 65, 200})
+      addSight(cases, {1, tokens, tokens, 1, 8}, {1, attributes});
+  addSight(cases, {2, 1, 100, 2, 8}, {2, ", causal, offset = 99 : i64"});
+  addSight(cases, {1, 70, 200, 1, 8}, {1, ", causal, offset = 130 : i64, window = 90 : i64"});
+  addSight(cases, {1, 200, 130, 1, 8}, {1, ", causal, offset = 3 : i64, window = 150 : i64"});
+  addSight(cases, {1, 130, 129, 1, 8}, {2, ", causal, offset = 7 : i64"});
+  cases.check();
+}
+
+TEST(AttentionKernels, Masks) {
+  KernelCases cases;
+  for (const char *mask : {"2x4x70x90xf32", "4x70x90xf32", "70x90xf32", "90xf32", "70x1xf32", "2x1x1x90xf32", "1xf32"})
+    addSight(cases, {2, 70, 90, 2, 8}, {2, "", mask});
+  // Some rows see one token alone, or none by their mask: then all alike.
+  for (const char *mask : {"2x1x66x66xi1", "66x66xi1", "2x1x1x66xi1", "2x2x66x1xi1", "i1"})
+    addSight(cases, {2, 66, 66, 2, 8}, {1, "", mask});
+  addSight(cases, {2, 66, 66, 1, 8}, {2, ", causal", "66x66xf32"});
+  addSight(cases, {1, 20, 20, 2, 8}, {2, ", causal, offset = 0 : i64, window = 9 : i64", "20x20xbf16"}, "bf16");
+  addSight(cases, {1, 20, 20, 2, 8}, {1, "", "20x20xi1"}, "f16");
+  addSight(cases, {1, 9, 9, 2, 5}, {2, "", "1x4x9x9xf64"}, "f64");
+  cases.check();
+}
+
+TEST(AttentionKernels, RotatedPairs) {
+  for (const char *target : {"native", "x86-64-v3"}) {
+    KernelCases cases(target);
+    for (const char *interleaved : {"", "interleaved"}) {
+      cases.add("dg.rotate_pairs", {"2x5x3x64xf32", "5x32xf32", "5x32xf32"}, interleaved);
+      cases.add("dg.rotate_pairs", {"2x5x3x21xf32", "2x5x9xf32", "2x5x9xf32"}, interleaved);
+      cases.add("dg.rotate_pairs", {"1x300x2x16xbf16", "300x8xbf16", "300x8xbf16"}, interleaved);
+      cases.add("dg.rotate_pairs", {"1x1x1x2xf64", "1x1xf64", "1x1xf64"}, interleaved);
+    }
+    cases.check();
+  }
+}
+
 TEST(AttentionKernels, OtherTypes) {
   KernelCases cases;
   for (const char *element : {"f64", "bf16", "f16"})

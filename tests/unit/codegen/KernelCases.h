@@ -53,6 +53,8 @@ public:
            CaseOptions options = {});
   /// Adds the first op of this name in a module in text form.
   void addText(const std::string &op, const std::string &text, CaseOptions options = {});
+  /// Adds an op of a module in `context`, which outlives the cases.
+  void addOp(mlir::Operation *op, CaseOptions options, const std::string &name);
   /// Compiles and compares everything. Fails the present test at each case that differs.
   void check();
 
@@ -69,7 +71,6 @@ private:
     CaseOptions options;
     std::string name;
   };
-  void addOp(mlir::Operation *op, CaseOptions options, const std::string &name);
   void run(const Case &one, const LoadedObject &object);
 
   std::unique_ptr<KernelModule> module;

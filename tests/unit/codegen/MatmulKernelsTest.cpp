@@ -77,3 +77,20 @@ TEST(MatmulKernels, NamedTargets) {
   EXPECT_TRUE(mlir::failed(Target::parse("i386", error)));
   EXPECT_NE(error.find("expected native"), std::string::npos);
 }
+
+TEST(PanelProduct, RowsAndColumnsAroundEveryLimit) {
+  for (const char *target : {"native", "x86-64-v3"}) {
+    KernelCases cases(target);
+    for (int64_t rows : {1, 2, 3, 4, 7, 8, 15, 16, 17, 33})
+      for (auto [depth, columns] :
+           std::initializer_list<std::pair<int64_t, int64_t>>{{1, 1}, {5, 32}, {40, 33}, {7, 250}})
+        for (const char *element : {"f32", "f64"}) {
+          std::string type = std::string("x") + element;
+          cases.add("dg.panel_product",
+                    {std::to_string(rows) + "x" + std::to_string(depth) + type,
+                     std::to_string((columns + 31) / 32) + "x" + std::to_string(depth) + "x32" + type},
+                    "columns = " + std::to_string(columns) + " : i64");
+        }
+    cases.check();
+  }
+}

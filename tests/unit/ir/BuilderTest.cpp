@@ -85,6 +85,7 @@ TEST_F(Families, EqualTheExamplesForEveryBatch) {
       {"lenet", "lenet"},
       {"mlp:784-1024-1024-10", "wide_mlp"},
       {"gpt:layers=4,hidden=384,heads=6,seq=256,vocab=8192", "gpt"},
+      {"llama:layers=4,hidden=384,heads=6,kv_heads=2,ffn=1024,seq=256,vocab=8192", "llama"},
   };
   for (const auto &[spec, example] : models)
     for (int64_t batch : {1, 64}) {
@@ -102,7 +103,8 @@ TEST_F(Families, EqualTheExamplesForEveryBatch) {
 
 TEST_F(Families, PrintWhatParses) {
   for (StringRef spec : {"mlp:3-1", "mlp:4-5-6-7", "lenet", "gpt:layers=1,hidden=8,heads=2,seq=4,vocab=16",
-                         "bert:layers=2,hidden=8,heads=2,seq=4,vocab=16", "resnet:18,classes=10,image=32,width=8"}) {
+                         "bert:layers=2,hidden=8,heads=2,seq=4,vocab=16", "resnet:18,classes=10,image=32,width=8",
+                         "llama:layers=2,hidden=8,heads=2,kv_heads=1,ffn=12,seq=4,vocab=16"}) {
     SCOPED_TRACE(spec.str());
     std::string text = textOf(*build(spec));
     auto parsed = parseSourceString<ModuleOp>(text, ParserConfig(&context));
@@ -122,6 +124,7 @@ TEST_F(Families, HoldTheParametersOfTheirSizes) {
             transformer(48, 8192, 2048, 51200));
   EXPECT_EQ(numParameters(*build("bert:layers=12,hidden=768,heads=12,seq=512,vocab=30522")),
             transformer(12, 768, 512, 30522) + 30522);
+  EXPECT_EQ(numParameters(*build("llama")), 1498482688.0) << "Llama 3.2 1B and a head of its own";
   for (auto [spec, count] : {std::pair("resnet:18", 11689512), std::pair("resnet:34", 21797672),
                              std::pair("resnet:50", 25557032), std::pair("resnet:101", 44549160),
                              std::pair("resnet:152", 60192808), std::pair("resnet:18,classes=10", 11181642)})
@@ -152,7 +155,8 @@ TEST_F(Families, BuildATrillionParametersAtOnce) {
 }
 
 TEST_F(Families, AreToldFromFiles) {
-  for (StringRef spec : {"mlp:784-1024-10", "mlp", "lenet", "gpt:layers=2", "bert", "resnet:50", "gpt:depth=2"})
+  for (StringRef spec :
+       {"mlp:784-1024-10", "mlp", "lenet", "gpt:layers=2", "bert", "llama", "resnet:50", "gpt:depth=2"})
     EXPECT_TRUE(isFamilySpec(spec)) << spec.str();
   for (StringRef path : {"", "mlp.mlir", "examples/lenet.mlir", "./lenet", "lenet2", "gpt:2.onnx", "mlp:10-1.mlirbc"})
     EXPECT_FALSE(isFamilySpec(path)) << path.str();
@@ -178,6 +182,8 @@ TEST_F(Families, SayWhatIsKnown) {
       {"gpt:layers", "found '' for layers, expected a number from 1 to 10000"},
       {"gpt:layers=-4", "found '-4' for layers"},
       {"bert:seq=1,seq=2", "found the key 'seq' twice"},
+      {"llama:hidden=12,heads=4", "found hidden=12 and heads=4, expected heads of an even width"},
+      {"llama:heads=6,hidden=384", "found heads=6 and kv_heads=8, expected a number of kv_heads that divides heads"},
       {"gpt:hidden=10,heads=3", "found hidden=10 and heads=3, expected a number of heads that divides hidden"},
   };
   for (const auto &[spec, message] : wrong) {

@@ -27,6 +27,11 @@ ModelCase gptCase(size_t numSteps) {
   return makeCase("gpt:layers=2,hidden=16,heads=2,seq=8,vocab=32", "adamw:lr=0.001", 4, 32, numSteps);
 }
 
+ModelCase llamaCase(size_t numSteps) {
+  return makeCase("llama:layers=2,hidden=16,heads=4,kv_heads=2,ffn=24,seq=8,vocab=32", "adamw:lr=0.001", 4, 32,
+                  numSteps);
+}
+
 ModelCase wholeWideCase(size_t numSteps) { return makeCase("mlp:784-1024-1024-10", "adam:lr=0.001", 4, 10, numSteps); }
 ModelCase deepGptCase(size_t numSteps) {
   return makeCase("gpt:layers=4,hidden=24,heads=6,seq=8,vocab=32", "adamw:lr=0.001", 4, 32, numSteps);

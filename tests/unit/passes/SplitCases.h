@@ -19,6 +19,8 @@ ModelCase wideCase(size_t numSteps);
 ModelCase lenetCase(size_t numSteps);
 /// Two layers of width 16, batch 4, AdamW.
 ModelCase gptCase(size_t numSteps);
+/// Two layers of width 16 with groups of heads and rotary positions, batch 4, AdamW.
+ModelCase llamaCase(size_t numSteps);
 /// 784-1024-1024-10, batch 4, Adam: examples/wide_mlp.mlir.
 ModelCase wholeWideCase(size_t numSteps);
 /// Four layers with six heads, as examples/gpt.mlir, of width 24.

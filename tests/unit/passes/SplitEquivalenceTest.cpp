@@ -16,6 +16,7 @@ namespace {
 TEST(SplitEquivalence, Mlp) { expectEqualOnMeshes(mlpCase(100), allMeshes()); }
 TEST(SplitEquivalence, WideMlpWithAdam) { expectEqualOnMeshes(wideCase(100), allMeshes()); }
 TEST(SplitEquivalence, GptWithAdamW) { expectEqualOnMeshes(gptCase(100), allMeshes()); }
+TEST(SplitEquivalence, LlamaWithAdamW) { expectEqualOnMeshes(llamaCase(20), allMeshes(), {1, 2}); }
 TEST(SplitEquivalence, Lenet) { expectEqualOnMeshes(lenetCase(6), allMeshes()); }
 
 TEST(SplitEquivalence, UnevenShards) {

@@ -7,6 +7,8 @@ namespace dg::ir::test {
 std::vector<OpSpec> recurrentRows() {
   return {
       {"dg.rnn %a, %b, %c", {{"t n i"}, {"1 h i"}, {"1 h h"}}, 2},
+      // Products that a gradient keeps rather than computes again.
+      {"dg.rnn %a, %b, %c", {{"t n 18"}, {"1 17 18"}, {"1 17 17"}}, 2},
       {"dg.rnn %a, %b, %c, %d, %e, %f {extra = [\"bias\", \"lengths\", \"initial_h\"], direction = \"bidirectional\", "
        "activations "
        "= [\"tanh\", \"relu\"], clip = 0.7}",
@@ -22,6 +24,9 @@ std::vector<OpSpec> recurrentRows() {
       {"dg.gru %a, %b, %c, %d, %e {extra = [\"bias\", \"initial_h\"], linear_before_reset, direction = "
        "\"bidirectional\"}",
        {{"t n i"}, {"2 3*h i"}, {"2 3*h h"}, {"2 6*h"}, {"2 n h"}},
+       2},
+      {"dg.gru %a, %b, %c {activations = [\"softsign\", \"softplus\"], linear_before_reset}",
+       {{"t n i"}, {"1 3*h i"}, {"1 3*h h"}},
        2},
   };
 }
