@@ -4,7 +4,7 @@
 #pragma once
 
 #include "ir/onnx/ImportOnnx.h"
-#include "ir/onnx/Initializers.h"
+#include "ir/onnx/file/Initializers.h"
 #include "ir/ops/structure/GraphOps.h"
 
 #include "llvm/ADT/StringMap.h"

@@ -7,7 +7,7 @@
 #include "runtime/device/StepTrace.h"
 #include "runtime/executor/ProgressBoard.h"
 #include "runtime/plan/Plan.h"
-#include "runtime/transport/Collectives.h"
+#include "runtime/transport/collectives/Collectives.h"
 
 #include <chrono>
 #include <memory>

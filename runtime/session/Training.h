@@ -6,10 +6,10 @@
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/order/SampleOrder.h"
-#include "runtime/session/Improvement.h"
-#include "runtime/session/Interval.h"
-#include "runtime/session/LearningRate.h"
 #include "runtime/session/RankRun.h"
+#include "runtime/session/rules/Improvement.h"
+#include "runtime/session/rules/Interval.h"
+#include "runtime/session/rules/LearningRate.h"
 
 #include <optional>
 #include <string>

@@ -3,7 +3,7 @@
 // the ranks' inputs in group order gives.
 #include "tests/conformance/Ranks.h"
 
-#include "runtime/transport/Collectives.h"
+#include "runtime/transport/collectives/Collectives.h"
 
 #include <gtest/gtest.h>
 

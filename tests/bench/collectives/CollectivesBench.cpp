@@ -6,10 +6,10 @@
 // Prints a JSON object a line: bytes, median_us and best_us of one all-reduce, over rounds of many.
 #include "runtime/launch/ranks/LocalLauncher.h"
 #include "runtime/support/SpinWait.h"
-#include "runtime/transport/Collectives.h"
 #include "runtime/transport/HostMemory.h"
 #include "runtime/transport/TlsTransport.h"
 #include "runtime/transport/UcxTransport.h"
+#include "runtime/transport/collectives/Collectives.h"
 
 #include <algorithm>
 #include <chrono>

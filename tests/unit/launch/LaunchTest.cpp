@@ -2,8 +2,8 @@
 // Proves that a launch which goes well lets its ranks meet, keeps their output apart, and never meets another launch.
 #include "tests/unit/launch/LauncherProcess.h"
 
-#include "runtime/transport/Collectives.h"
 #include "runtime/transport/UcxTransport.h"
+#include "runtime/transport/collectives/Collectives.h"
 
 #include <gtest/gtest.h>
 

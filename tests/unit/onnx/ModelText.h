@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ir/onnx/ImportOnnx.h"
-#include "ir/onnx/Proto.h"
+#include "ir/onnx/file/Proto.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"

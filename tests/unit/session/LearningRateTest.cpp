@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that schedules give PyTorch's factors, by steps and by epochs, alone and joined, and that malformed ones are
 // refused.
-#include "runtime/session/LearningRate.h"
+#include "runtime/session/rules/LearningRate.h"
 
 #include <gtest/gtest.h>
 
