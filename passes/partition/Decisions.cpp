@@ -17,7 +17,7 @@ static std::optional<int64_t> find(DictionaryAttr dictionary, StringRef name) {
 plan::Mesh getMesh(ModuleOp module) {
   plan::Mesh mesh;
   auto written = module->getAttrOfType<DictionaryAttr>(meshName);
-  for (plan::Axis axis : plan::allAxes)
+  for (plan::Axis axis : plan::axesOfReplica)
     mesh.sizes[size_t(axis)] = find(written, nameOf(axis)).value_or(1);
   return mesh;
 }
@@ -25,7 +25,7 @@ plan::Mesh getMesh(ModuleOp module) {
 void setMesh(ModuleOp module, const plan::Mesh &mesh) {
   Builder builder(module.getContext());
   SmallVector<NamedAttribute> sizes;
-  for (plan::Axis axis : plan::allAxes)
+  for (plan::Axis axis : plan::axesOfReplica)
     sizes.push_back(builder.getNamedAttr(nameOf(axis), builder.getI64IntegerAttr(mesh.sizeOf(axis))));
   module->setAttr(meshName, builder.getDictionaryAttr(sizes));
 }
