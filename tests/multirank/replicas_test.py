@@ -5,6 +5,8 @@ import json
 import os
 import signal
 import struct
+import subprocess
+import zipfile
 
 import checkpoint_files
 import runs
@@ -52,13 +54,9 @@ class ReplicasTest(runs.JobTest):
 
     def compile(self, *arguments):
         job = self.path(f"job{len(os.listdir(self.folder))}.dgx")
-        run = runs.subprocess.run([runs.tool("dgc"), *arguments, "-o", job], capture_output=True, text=True, timeout=runs.DEADLINE_S)
+        run = subprocess.run([runs.tool("dgc"), *arguments, "-o", job], capture_output=True, text=True, timeout=runs.DEADLINE_S)
         self.assertEqual(run.returncode, 0, f"{arguments}\n{run.stderr}")
         return job
-
-    def ranks_of(self, job, replicas):
-        finished = self.run_job(job, "--dry-run")
-        return replicas * finished.of("dry_run")[0]["ranks"] if finished.of("dry_run") else replicas
 
     def test_numbers_of_one_replica_in_f64(self):
         random = runs.seeded_random()
@@ -151,13 +149,12 @@ class ReplicasTest(runs.JobTest):
 
     @staticmethod
     def outputs_of(job):
-        import zipfile
         plan = json.loads(zipfile.ZipFile(job).read("plan.json"))
         return [port["name"] for program in plan["programs"] if program["name"] == "infer" for port in program["outputs"]]
 
     def test_restarts_and_snapshots(self):
         job = self.job(*UNEVEN)
-        steps = ["--steps", "400"]
+        steps = ["--steps", "20000"]
         expected = self.run_job(job, "-n", "3", *FLAGS, *steps)
         flags = ["-n", "3", *FLAGS, *steps, "--max-restarts", "3", "--snapshot-every", "20steps"]
         with self.start(job, *flags) as run:
@@ -166,8 +163,7 @@ class ReplicasTest(runs.JobTest):
             finished = run.finish()
         self.assertEqual(finished.code, 0, finished.err)
         self.assertEqual(finished.loss_texts(), expected.loss_texts())
-        if not finished.of("restart"):
-            self.assertGreaterEqual(len(finished.of("step")), 400)  # it was over before the signal came
+        self.assertEqual(len(finished.of("restart")), 1, "the training was over before the signal came")
 
     def test_what_cannot_be(self):
         for plan, flags, says in (

@@ -97,7 +97,7 @@ public:
     for (const Port &port : program.outputs)
       for (ValueId value : port.values)
         if (plan.values[value].stage == stage && !given.contains(facts.bufferOf[value]) &&
-            !slots.contains({facts.bufferOf[value], 0}))
+            !slots.contains({facts.bufferOf[value], program.microbatchesOf(replica)[0] % plan.values[value].slots}))
           return Status::error(ErrorKind::badInput, "plan: program '{}': output '{}' (values[{}]) is never written",
                                nameOf(program.kind), port.name, value);
     return Status::ok();

@@ -38,7 +38,7 @@ void detach(Plan &plan, Chunk &chunk, TaskId start) {
   plan.tasks[finish].deps = {start};
 }
 
-/// The first value that is neither fed nor of another stage and of that kind.
+/// The first value of that kind.
 ValueId firstOf(const Plan &plan, ValueKind kind) {
   for (ValueId id = 0; id < plan.values.size(); ++id)
     if (plan.values[id].kind == kind)
@@ -59,7 +59,8 @@ bool reducedAfterItsUse(Plan &plan, size_t place) {
       if (plan.tasks[id].as<Kernel>() && std::find(read.begin(), read.end(), sum) != read.end())
         users.push_back(id);
     }
-    if (users.empty() || place-- > 0)
+    // What is scattered shares its bytes with others: the verifier of memory would be the first to say so.
+    if (users.empty() || plan.values[sum].kind != ValueKind::accumulator || place-- > 0)
       continue;
     detach(plan, *chunk, start);
     plan.tasks[start].deps = users;
@@ -182,7 +183,7 @@ const std::vector<FaultKind> &replicaFaultKinds() {
     // And all that can go wrong with any reduction.
     for (const FaultKind &kind : faultKinds())
       if (std::string_view(kind.name).find("reduction") != std::string_view::npos)
-        own.push_back(kind);
+        own.push_back({kind.name, kind.plant}); // the order of the other axis may be what is wrong first
     return own;
   }();
   return kinds;
