@@ -19,18 +19,18 @@ DOUBLE_MODEL = """dg.graph @loss(%x: tensor<?x{inputs}xf64>, %y: tensor<?x{outpu
   dg.return %loss
 }}
 """
-NORM_MODEL = """dg.graph @loss(%x: tensor<?x4x5x5xf64>, %y: tensor<?x3xf64>) {
-  %w = dg.parameter "conv.weight" tensor<6x4x3x3xf64> uniform 0.3
+NORM_MODEL = """dg.graph @loss(%x: tensor<?x4x5x5xf32>, %y: tensor<?x3xf32>) {
+  %w = dg.parameter "conv.weight" tensor<6x4x3x3xf32> uniform 0.3
   %c = dg.conv2d %x, %w
-  %g = dg.parameter "bn.weight" tensor<6xf64> constant 1.0
-  %b = dg.parameter "bn.bias" tensor<6xf64> constant 0.0
-  %m = dg.parameter "bn.running_mean" tensor<6xf64> constant 0.0 {state}
-  %v = dg.parameter "bn.running_var" tensor<6xf64> constant 1.0 {state}
+  %g = dg.parameter "bn.weight" tensor<6xf32> constant 1.0
+  %b = dg.parameter "bn.bias" tensor<6xf32> constant 0.0
+  %m = dg.parameter "bn.running_mean" tensor<6xf32> constant 0.0 {state}
+  %v = dg.parameter "bn.running_var" tensor<6xf32> constant 1.0 {state}
   %n = dg.batch_norm %c, %g, %b, %m, %v
   %h = dg.relu %n
   %p = dg.global_avg_pool %h
   %f = dg.flatten %p
-  %u = dg.parameter "fc.weight" tensor<3x6xf64> uniform 0.4
+  %u = dg.parameter "fc.weight" tensor<3x6xf32> uniform 0.4
   %o = dg.linear %f, %u
   %loss = dg.mse %o, %y
   dg.return %loss
@@ -130,7 +130,7 @@ class ReplicasTest(runs.JobTest):
                 self.assertAlmostEqual(float(loss), float(expected[step]), delta=1e-4 * abs(float(expected[step])), msg=f"step {step}")
         self.assertEqual(sorted(losses), list(range(1, max(losses) + 1)), "a step is missing or came twice")
 
-    def test_batch_norm_in_f64(self):
+    def test_batch_norm(self):
         model = self.path("norm.mlir")
         with open(model, "w", encoding="utf-8") as file:
             file.write(NORM_MODEL)
@@ -144,9 +144,11 @@ class ReplicasTest(runs.JobTest):
                 found = (tensors_of(self.latest(folder)), [e["loss"] for e in run.of("eval")])
                 expected = expected or found
                 self.assertIn("bn.running_var", found[0])
-                self.assertLess(difference(found[0], expected[0]), 1e-9, f"{replicas} replicas of {mesh}")
+                worst = difference(found[0], expected[0])
+                print(f"{replicas} replicas of {mesh}, batch norm: parameters and statistics differ by {worst:.1e}", flush=True)
+                self.assertLess(worst, 2e-5)  # a sum that is missing would be far more than rounding
                 for ours, theirs in zip(found[1], expected[1], strict=True):
-                    self.assertAlmostEqual(ours, theirs, delta=1e-6 * theirs)
+                    self.assertAlmostEqual(ours, theirs, delta=1e-5 * theirs)
 
     def test_metrics_of_classes(self):
         job, expected = self.job("lenet", "--batch", "32", "--microbatches", "4", "--metrics"), None
