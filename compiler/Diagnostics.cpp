@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/Diagnostics.h"
 
+#include "passes/UsageError.h"
+
 namespace dg::compiler {
 
 /// The text with its lines cut short: a diagnostic quotes the line it points to, and a file may be one line of
@@ -22,6 +24,8 @@ Diagnostics::Diagnostics(mlir::MLIRContext &context, std::string file, Messages 
     : SourceMgrDiagnosticHandler(sources, &context, stream), stream(text) {
   setHandler([this, file = std::move(file), &messages](mlir::Diagnostic &message) {
     text.clear();
+    if (passes::isUsageError(message))
+      messages.setUsage();
     if (file.empty()) {
       emitDiagnostic(message);
     } else { // `model.onnx: error: node 'conv1' (Conv, ai.onnx version 11): …`
