@@ -170,6 +170,21 @@ Result<Source> readSource(const Request &request, const BatchPlan &batch, mlir::
   return source;
 }
 
+/// Opens what --weights names.
+Status openWeights(Source &source, const Request &request, bool isTraining, Messages &messages) {
+  if (!isOnnx(request.weights))
+    return source.weights.open(request.weights, request.weightRenames, request.weightSkips);
+  ir::OnnxOptions onnx;
+  onnx.bindings = request.bindings;
+  onnx.bindings["batch"] = onnx.batch = std::max<int64_t>(1, request.batch); // weights have the same shapes with any
+  onnx.isTraining = isTraining;
+  Result<ir::OnnxModel> imported =
+      loadOnnx(request.weights, *source.module->getContext(), onnx, request.constants, messages);
+  if (!imported)
+    return imported.status();
+  return source.weights.openOnnx(request.weights, imported->weights, request.weightRenames, request.weightSkips);
+}
+
 /// Finds what to build and with which optimizer, and gives the parameters what --weights has for them.
 Result<StepSource> chooseStep(Source &source, const Request &request, Messages &messages) {
   StepSource step;
@@ -195,7 +210,7 @@ Result<StepSource> chooseStep(Source &source, const Request &request, Messages &
     return Status::error(ErrorKind::usage, "{}: there are no weights; give --weights FILE.safetensors",
                          request.weightRenames.empty() ? "--weights-skip" : "--weights-rename");
   if (!request.weights.empty())
-    DG_RETURN_IF_ERROR(source.weights.open(request.weights, request.weightRenames, request.weightSkips));
+    DG_RETURN_IF_ERROR(openWeights(source, request, step.isTraining, messages));
   for (auto graph : module.getOps<ir::GraphOp>())
     if (failed(source.weights.bind(graph, messages)))
       return diagnosed();

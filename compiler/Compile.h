@@ -67,9 +67,9 @@ struct Request {
   int64_t batch = 0;
   std::map<std::string, int64_t> bindings;      ///< symbolic dimension → size, but for "batch"
   std::map<std::string, std::string> constants; ///< input → .npy file
-  std::string weights;                          ///< safetensors file; "": each parameter starts as the model says
-  std::vector<std::string> weightRenames;       ///< "backbone.*=features.*": tensors of it as parameters
-  std::vector<std::string> weightSkips;         ///< patterns of parameters that do not start from it
+  std::string weights;                    ///< safetensors or ONNX file; "": each parameter starts as the model says
+  std::vector<std::string> weightRenames; ///< "backbone.*=features.*": tensors of it as parameters
+  std::vector<std::string> weightSkips;   ///< patterns of parameters that do not start from it
   int64_t accumulate = 1;
   /// f32, bf16 or f16; none: f32, of a simulation bf16 where the device has it.
   std::optional<plan::DType> precision;

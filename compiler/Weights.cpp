@@ -32,7 +32,26 @@ Status Weights::open(const std::string &wanted, const std::vector<std::string> &
   if (!mapped)
     return mapped.status();
   file.emplace(std::move(*mapped));
-  Result<package::Safetensors> parsed = package::Safetensors::parse(file->bytes(), path);
+  return parse(file->bytes(), renames, skips);
+}
+
+Status Weights::openOnnx(const std::string &wanted, const std::vector<ir::OnnxWeight> &weights,
+                         const std::vector<std::string> &renames, const std::vector<std::string> &skips) {
+  path = wanted;
+  Weights own;
+  own.add(weights);
+  Result<std::string> bytes = own.pack({});
+  if (!bytes)
+    return bytes.status();
+  if (bytes->empty())
+    return Status::error(ErrorKind::badInput, "--weights {}: has no weights", path);
+  packed = std::move(*bytes);
+  return parse(std::as_bytes(std::span(packed)), renames, skips);
+}
+
+Status Weights::parse(std::span<const std::byte> bytes, const std::vector<std::string> &renames,
+                      const std::vector<std::string> &skips) {
+  Result<package::Safetensors> parsed = package::Safetensors::parse(bytes, path);
   if (!parsed)
     return parsed.status();
   given.emplace(std::move(*parsed));

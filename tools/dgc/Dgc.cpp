@@ -114,7 +114,8 @@ int main(int argc, char **argv) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   what->add_option("--weights", request.weights,
-                   "FILE.safetensors, or a checkpoint as DIR/best: parameters start from its tensors, by name\n"
+                   "FILE.safetensors, FILE.onnx, or a checkpoint as DIR/best: parameters start from its tensors, by\n"
+                   "name "
                    "(default: as the model says)");
   what->add_option("--weights-rename", request.weightRenames,
                    "OLD=NEW: tensors of --weights as parameters of other names, as 'backbone.*=features.*'; the first\n"
