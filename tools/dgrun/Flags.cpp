@@ -196,9 +196,10 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
       "--profile", flags.profile,
       "print at the end, on stderr, the time of each op, its flops and bytes a second and its share of the peak; "
       "default: off");
-  app.add_flag("--probe", flags.probe,
-               "measure this host and its links and print them as a cluster file for dgc --cluster; needs no JOB; "
-               "default: off");
+  app.add_flag(
+      "--probe", flags.probe,
+      "measure this host and its links anew, print them as a cluster file for dgc --cluster and keep them for\n"
+      "dgc, which plans for them where it is given no other; needs no JOB; default: off");
   auto *json = app.add_flag(
       "--json", flags.json,
       "one JSON object a line on stdout: start, step, epoch, eval, checkpoint, snapshot, straggler, waiting, silence, "
