@@ -271,8 +271,10 @@ Result<std::string> CheckpointWriter::writeShards(int64_t step, const ValueAcces
   File file(path, O_WRONLY);
   if (file.get() < 0)
     return failed(path, "cannot be opened", file.error());
-  constexpr int64_t mostAtOnce = 8 << 20; // between two looks at isCancelled
+  constexpr int64_t mostAtOnce = 8 << 20;     // between two looks at isCancelled
+  constexpr int64_t mostUnsynced = 256 << 20; // else the last call would be silent for as long as the whole takes
   package::ContentHash hash;
+  int64_t unsynced = 0;
   auto write = [&](size_t tensor, const ShardRun &run) {
     return from.inspect(tensors.ids[tensor], 0, [&](std::span<const std::byte> data) {
       for (int64_t done = 0, count; done < run.elements; done += count) {
@@ -283,6 +285,11 @@ Result<std::string> CheckpointWriter::writeShards(int64_t step, const ValueAcces
         hash.add(part); // before the system has seen it
         DG_RETURN_IF_ERROR(
             writeAll(file.get(), part.data(), part.size(), layout.offsets[tensor] + uint64_t(run.global + done), path));
+        ++*moves;
+        unsynced += count;
+        if (unsynced >= mostUnsynced && ::fdatasync(file.get()) != 0)
+          return failed(path, "cannot be synchronised", errno);
+        unsynced %= mostUnsynced;
       }
       return Status::ok();
     });
@@ -320,7 +327,8 @@ struct Part {
 
 /// Reads the whole file, for the hash of all and those of the parts. Not through a mapping: a disk that cannot be read
 /// would be a signal there. Returns 0 or errno.
-static int readBack(int file, uint64_t bytes, package::ContentHash &whole, std::vector<Part> &parts) {
+static int readBack(int file, uint64_t bytes, package::ContentHash &whole, std::vector<Part> &parts,
+                    std::atomic<uint64_t> &moves) {
   std::vector<std::byte> buffer(std::min<uint64_t>(bytes, 8 << 20));
   for (uint64_t offset = 0; offset < bytes;) {
     const ssize_t count = ::pread(file, buffer.data(), buffer.size(), off_t(offset));
@@ -333,6 +341,7 @@ static int readBack(int file, uint64_t bytes, package::ContentHash &whole, std::
     for (Part &part : parts)
       part.add(offset, read);
     offset += uint64_t(count);
+    ++moves;
   }
   return 0;
 }
@@ -357,8 +366,9 @@ Status CheckpointWriter::prove(const TrainingState &state, const std::vector<std
     File file(tensorPath, O_RDONLY);
     if (file.get() < 0 || ::fsync(file.get()) != 0)
       return failed(tensorPath, "cannot be synchronised", file.get() < 0 ? file.error() : errno);
+    ++*moves;
     ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED); // what is read now comes from the disk
-    if (int code = readBack(file.get(), layout.fileBytes, whole, parts); code != 0)
+    if (int code = readBack(file.get(), layout.fileBytes, whole, parts, *moves); code != 0)
       return failed(tensorPath, "cannot be read back", code);
   }
   for (const Part &part : parts)

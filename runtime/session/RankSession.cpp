@@ -250,8 +250,9 @@ Result<int> RankSession::work() {
   RankRun run{plan, context.rank(), *executor, *reporter};
   run.transport = transport.get();
   run.agree = [this](const Status &mine) { return agree(mine); };
-  run.exchange = [this](const std::string &mine) {
-    return context.allGather(mine, deadlineIn(std::max(longestMeeting, assignment.timeout)));
+  const auto savePatience = assignment.training ? assignment.training->savePatience : std::chrono::milliseconds(0);
+  run.exchange = [this, savePatience](const std::string &mine) {
+    return context.allGather(mine, deadlineIn(assignment.timeout + savePatience));
   };
   run.gather = [this](const std::string &mine) { return context.allGather(mine, deadlineIn(assignment.timeout)); };
   run.mayStartStep = [this](uint64_t step) { return context.mayStartStep(step); };

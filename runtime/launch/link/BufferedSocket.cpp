@@ -8,6 +8,9 @@
 
 namespace dg {
 
+/// More than the longest message: with that much nothing is read before something was taken.
+static constexpr size_t mostIncoming = size_t(257) << 20;
+
 BufferedSocket::BufferedSocket(int descriptor) : socket(descriptor) {
   fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
 }
@@ -30,7 +33,7 @@ bool BufferedSocket::flush() {
 
 bool BufferedSocket::fill() {
   char bytes[65536];
-  while (true) {
+  while (incoming.size() < mostIncoming) {
     ssize_t got = ::recv(socket, bytes, sizeof bytes, 0);
     if (got < 0 && errno == EINTR)
       continue;
@@ -40,6 +43,7 @@ bool BufferedSocket::fill() {
       return false;
     incoming.append(bytes, size_t(got));
   }
+  return true;
 }
 
 } // namespace dg

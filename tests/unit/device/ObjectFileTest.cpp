@@ -46,8 +46,8 @@ TEST(ObjectFileTest, whatWouldActIsRefused) {
   expectRefused("stack", "it asks for a stack that can be executed");
 }
 
-TEST(ObjectFileTest, memoryThatIsWritableAndExecutableIsRefused) {
-  std::vector<std::byte> bytes = bytesOf(DG_GOOD_OBJECT);
+/// Makes the segments that have `flags` and no other writable.
+size_t makeWritable(std::vector<std::byte> &bytes, uint32_t flags) {
   Elf64_Ehdr header;
   std::memcpy(&header, bytes.data(), sizeof(header));
   size_t changed = 0;
@@ -55,14 +55,27 @@ TEST(ObjectFileTest, memoryThatIsWritableAndExecutableIsRefused) {
     Elf64_Phdr segment;
     std::byte *place = bytes.data() + header.e_phoff + i * sizeof(segment);
     std::memcpy(&segment, place, sizeof(segment));
-    if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X))
+    if (segment.p_type != PT_LOAD || segment.p_flags != flags)
       continue;
     segment.p_flags |= PF_W;
     std::memcpy(place, &segment, sizeof(segment));
     ++changed;
   }
-  ASSERT_GT(changed, 0u);
+  return changed;
+}
+
+TEST(ObjectFileTest, memoryThatIsWritableAndExecutableIsRefused) {
+  std::vector<std::byte> bytes = bytesOf(DG_GOOD_OBJECT);
+  ASSERT_GT(makeWritable(bytes, PF_R | PF_X), 0u);
   EXPECT_NE(checkObject(bytes, "x").message().find("both writable and executable"), std::string::npos);
+}
+
+// A relocation could make an indirect function of a symbol, or of the next relocation, after both were checked.
+TEST(ObjectFileTest, tablesThatARelocationCouldChangeAreRefused) {
+  std::vector<std::byte> bytes = bytesOf(DG_GOOD_OBJECT);
+  ASSERT_GT(makeWritable(bytes, PF_R), 0u);
+  EXPECT_NE(checkObject(bytes, "x").message().find("its table of names is damaged"), std::string::npos)
+      << checkObject(bytes, "x").message();
 }
 
 /// Under the sanitizers a read outside of the bytes ends the test: they are on the heap, exactly as long.
