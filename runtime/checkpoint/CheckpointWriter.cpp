@@ -4,6 +4,7 @@
 #include "runtime/checkpoint/ShardRuns.h"
 #include "runtime/package/ContentHash.h"
 #include "runtime/plan/NonFinite.h"
+#include "runtime/plan/SavedValues.h"
 #include "runtime/plan/TaskTraits.h"
 #include "runtime/support/FileWriting.h"
 
@@ -142,7 +143,7 @@ static Status findNonFinite(const plan::Plan &plan, plan::Coordinates at, const 
                             const char *consequence) {
   for (size_t i = 0; i < tensors.ids.size(); ++i) {
     const plan::Value &value = plan.values[tensors.ids[i]];
-    if (mustBeFinite[i] && writesShard(value, at))
+    if (mustBeFinite[i] && plan::writesShard(value, at))
       DG_RETURN_IF_ERROR(values.inspect(tensors.ids[i], 0, [&](std::span<const std::byte> data) {
         std::string bad = plan::describeNonFinite(data, value.dtype);
         return bad.empty() ? Status::ok() : notFinite(step, value, bad, consequence);
@@ -220,7 +221,7 @@ std::string CheckpointWriter::partialOf(int64_t step) const { return pathOf(step
 std::vector<plan::ValueId> CheckpointWriter::ownValues() const {
   std::vector<plan::ValueId> ids;
   for (plan::ValueId id : tensors.ids)
-    if (writesShard(plan->values[id], at))
+    if (plan::writesShard(plan->values[id], at))
       ids.push_back(id);
   return ids;
 }
@@ -229,7 +230,7 @@ Status CheckpointWriter::forEachRun(plan::Coordinates of,
                                     const std::function<Status(size_t, const ShardRun &)> &use) const {
   for (size_t i = 0; i < tensors.ids.size(); ++i) {
     const plan::Value &value = plan->values[tensors.ids[i]];
-    if (!writesShard(value, of))
+    if (!plan::writesShard(value, of))
       continue;
     const auto elementBytes = plan::sizeOf(value.dtype);
     for (const ShardRun &run : shardRunsOf(value, plan->mesh, of))
