@@ -284,6 +284,17 @@ def object_seeds(bin_folder):
                         yield f"{model}-{name}", archive.read(name)
 
 
+def bytecode_seeds(bin_folder):
+    """What dg-opt writes of small models, and what once ended MLIR's reader."""
+    for name, model in PLANNED.items():
+        with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
+            file.write(model)
+            file.flush()
+            yield name, subprocess.run([bin_folder / "dg-opt", file.name, "--emit-bytecode"], check=True, stdout=subprocess.PIPE).stdout
+    for path in sorted((ROOT / "tests/e2e/bad_input/bytecode").glob("*.mlirbc")):
+        yield path.stem, path.read_bytes()
+
+
 def frame_seeds():
     """Rows of commands, see targets/FramesTarget.cpp."""
     message, question, answer, part, blocks = (kind * 8 for kind in range(5))
@@ -335,7 +346,7 @@ def main():
               "csv": csv_seeds, "image": image_seeds, "package": package_seeds,
               "http": http_seeds,
               "link": link_seeds, "manifest": manifest_seeds, "tokens": token_seeds, "cluster": cluster_seeds, "trace": trace_seeds,
-              "facts": fact_seeds, "object": lambda: object_seeds(bin_folder), "frames": frame_seeds, "flags": flag_seeds,
+              "facts": fact_seeds, "object": lambda: object_seeds(bin_folder), "bytecode": lambda: bytecode_seeds(bin_folder), "frames": frame_seeds, "flags": flag_seeds,
               "plan": lambda: plan_seeds(bin_folder), "text": text_seeds, "onnx": onnx_seeds}
     for target in sys.argv[3:] or makers:
         folder = out / target

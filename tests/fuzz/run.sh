@@ -5,7 +5,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 
-all=(idx safetensors npy tar csv image package link http manifest tokens cluster trace facts object frames flags plan text onnx)
+all=(idx safetensors npy tar csv image package link http manifest tokens cluster trace facts object frames flags plan text onnx bytecode)
 runs=1000000 seconds=0 longest="" targets=()
 usage="usage: tests/fuzz/run.sh [--runs N (default 1000000)] [--seconds N (at most; default 0 = no limit)] [--max-len BYTES] [TARGET...]
 targets: ${all[*]} (default: all); needs the presets release and fuzz: cmake --preset fuzz && cmake --build --preset fuzz"
