@@ -23,7 +23,7 @@ static void beginFaults(void) {
              *log = getenv("DG_FAULT_LOG");
   int file = state ? (int)syscall(SYS_openat, AT_FDCWD, state, O_RDWR | O_CLOEXEC, 0) : -1;
   void *memory = file < 0 ? MAP_FAILED
-                          : (void *)syscall(SYS_mmap, NULL, sizeof *count, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+                          : (void *)syscall(SYS_mmap, NULL, sizeof *count, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)0);
   if (memory == MAP_FAILED)
     return;
   syscall(SYS_close, file);

@@ -102,7 +102,7 @@ class FaultsTest(runs.JobTest):
     def test_a_disk_that_hangs(self):
         # Whichever call of a save does not come back, the run ends soon, names what hangs, and the checkpoint before is as it was.
         job = self.job("mlp", "--batch", "10")
-        old, patience = self.path("old"), 2
+        old, patience = self.path("old"), 1
         self.run_job(job, *DATA, "--steps", "2", "--checkpoint", old)
         for when, every in ("behind steps", "3steps"), ("at the end", "100steps"):
             command = [runs.tool("dgrun"), job, *DATA, "--steps", "4", "--checkpoint-every", every, "--checkpoint", self.path("files"), "--resume",
@@ -119,7 +119,7 @@ class FaultsTest(runs.JobTest):
                     done = self.run_with_fault(command, calls.index(name, first) + 1, HANGS)[0]
                     self.assertLess(time.monotonic() - began, 10 * patience + 20)
                     self.assertEqual(done.returncode, 74, done.stderr)
-                    self.assertIn("nothing of it has moved for 2 s (--save-timeout)", done.stderr)
+                    self.assertIn("nothing of it has moved for 1 s (--save-timeout)", done.stderr)
                     verified = subprocess.run([runs.tool("dgrun"), "--verify", self.path("files")], capture_output=True, text=True, timeout=runs.DEADLINE_S)
                     self.assertEqual(verified.returncode, 0, verified.stderr)
 

@@ -23,14 +23,11 @@ int exportWeights(const Flags &flags, const plan::Plan &plan, const LaunchOption
   auto bytes = checkpoint::exportWeights(*from, plan, flags.exportTo);
   if (!bytes)
     return endBeforeRanks(options, bytes.status());
+  session::JsonLine line("exported");
+  line.add("path", flags.exportTo).add("from", from->path()).add("step", from->state().step);
+  line.add("bytes", *bytes).add("checkpoint_bytes", from->bytes());
   if (flags.json)
-    fmt::print("{}", session::JsonLine("exported")
-                         .add("path", flags.exportTo)
-                         .add("from", from->path())
-                         .add("step", from->state().step)
-                         .add("bytes", *bytes)
-                         .add("checkpoint_bytes", from->bytes())
-                         .finish());
+    fmt::print("{}", std::move(line).finish());
   else
     fmt::print("{}: parameters of step {} without the state of the optimizer: {} bytes of the {} of {}\n",
                printable(flags.exportTo), from->state().step, *bytes, from->bytes(), printable(from->path()));

@@ -219,7 +219,9 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
 static std::string findBeside(CLI::App &app, const std::set<std::string> &own) {
   std::set<std::string> allowed = {"--json", "--require-signature", "--target", "JOB"};
   allowed.insert(own.begin(), own.end());
-  auto isOther = [](const CLI::Option *option) { return option->count() > 0 && !allowed.contains(option->get_name()); };
+  auto isOther = [&](const CLI::Option *option) {
+    return option->count() > 0 && !allowed.contains(option->get_name());
+  };
   for (CLI::App *group : app.get_subcommands({}))
     for (const CLI::Option *option : group->get_options())
       if (isOther(option))
