@@ -320,7 +320,10 @@ int RankSession::run() {
   if (code)
     return *code;
   bool isOwn = !hasPeerFailed || (executor && executor->hasOwnFailure());
-  context.reportFailure(code.status(), isOwn ? FailureOrigin::own : FailureOrigin::peer);
+  if (!context.reportFailure(code.status(), isOwn ? FailureOrigin::own : FailureOrigin::peer)) {
+    std::fputs((code.status().message() + "\n").c_str(), stderr); // the launcher has only its end
+    return code.status().exitCode();
+  }
   context.awaitStop(deadlineIn(longestExplanation + 2 * assignment.timeout));
   return code.status().exitCode();
 }

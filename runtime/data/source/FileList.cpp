@@ -13,6 +13,8 @@
 namespace dg::data {
 
 static constexpr size_t mostNames = 1'000'000;
+/// Of all names together.
+static constexpr size_t mostBytes = size_t(1) << 26;
 /// Of one name; each is opened out by recursion.
 static constexpr ptrdiff_t mostBraces = 64;
 
@@ -74,6 +76,13 @@ Result<std::vector<std::string>> expandBraces(const std::string &text) {
     return rests;
   if (parts->size() > mostNames / rests->size())
     return wrong("more than a million files");
+  size_t bytes = 0; // each part stands before each rest, and behind what is in front of the brace
+  for (const std::string &part : *parts)
+    bytes += (open + part.size()) * rests->size();
+  for (const std::string &rest : *rests)
+    bytes += rest.size() * parts->size();
+  if (bytes > mostBytes)
+    return wrong("names of more than 64 MB");
   std::vector<std::string> names;
   for (const std::string &part : *parts)
     for (const std::string &rest : *rests)
