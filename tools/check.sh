@@ -142,7 +142,7 @@ check_tidy() {
     if grep -qF "\"$PWD/$file\"" build/release/compile_commands.json; then echo "$file"; fi
   done >"$files"
   # shellcheck disable=SC2016 # the words are those of the inner shell
-  xargs -P "$cores" -n 1 sh -c '[ "$(date +%s)" -lt "$0" ] || exit 0
+  xargs -r -P "$cores" -n 1 sh -c '[ "$(date +%s)" -lt "$0" ] || exit 0
     if clang-tidy-19 --quiet -p build/release "$3" 2>/dev/null; then echo "$3" >>"$1"; else echo "$3" >>"$2"; fi' \
     "$until" "$done" "$bad" <"$files"
   echo "clang-tidy: $(($(wc -l <"$done") + $(wc -l <"$bad"))) of $(wc -l <"$files") sources, those first that changed last"

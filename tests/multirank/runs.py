@@ -25,7 +25,8 @@ HOST = socket.gethostname()
 # No single run here takes more than a few seconds; a sanitizer makes it ten times that.
 DEADLINE_S = 120
 # What each run measures anew; everything else in an event must be the same bits.
-MEASURED = ("step_us", "seconds", "stall_seconds", "path", "resumed_from", "threads", "peak_rss_bytes", "time", "host", "job")
+MEASURED = ("step_us", "seconds", "stall_seconds", "data_wait_seconds", "samples_per_second", "best_seconds",
+            "path", "resumed_from", "threads", "peak_rss_bytes", "time", "host", "job")
 
 MLP_DATA = ["--data", "x=randn:1000x10", "--data", "y=randn:1000x1"]
 IMAGE_DATA = ["--data", "x=randn:300x1x28x28", "--data", "y=randint:10:300"]
