@@ -98,17 +98,17 @@ private:
           return refuse("it has two dynamic tables");
         dynamic = segment->p_vaddr;
         dynamicBytes = segment->p_filesz;
+        parts.push_back(*segment);
         break;
       case PT_GNU_STACK:
         hasPlainStack = !(segment->p_flags & PF_X);
         break;
       case PT_PHDR:
-      case PT_NOTE:
-      case PT_NULL:
       case PT_GNU_EH_FRAME:
       case PT_GNU_RELRO:
+        parts.push_back(*segment);
         break;
-      case PT_GNU_PROPERTY:
+      case PT_NULL:
         break;
       default:
         return refuse(fmt::format("it has a segment of type {:#x}, which kernels do not need", segment->p_type));
@@ -118,6 +118,26 @@ private:
       return refuse("it asks for a stack that can be executed");
     if (!dynamic)
       return refuse("it has no dynamic table");
+    return checkParts();
+  }
+
+  /// What lies inside of a loaded segment, where the loader reads, or changes what may be written, by address.
+  Status checkParts() const {
+    for (const Elf64_Phdr &part : parts) {
+      const bool isInside = std::any_of(segments.begin(), segments.end(), [&](const Elf64_Phdr &segment) {
+        const bool fits = part.p_vaddr >= segment.p_vaddr && part.p_vaddr - segment.p_vaddr <= segment.p_memsz &&
+                          part.p_memsz <= segment.p_memsz - (part.p_vaddr - segment.p_vaddr);
+        // The loader writes addresses to the dynamic table, and takes the right to write away from what is RELRO.
+        const bool isWritten = part.p_type == PT_DYNAMIC || part.p_type == PT_GNU_RELRO;
+        const bool isPlace =
+            part.p_type == PT_GNU_RELRO || part.p_offset - segment.p_offset == part.p_vaddr - segment.p_vaddr;
+        return fits && isPlace && isWritten == bool(segment.p_flags & PF_W);
+      });
+      if (!isInside)
+        return refuse(fmt::format("its part of type {:#x} lies outside of its memory", part.p_type));
+      if (part.p_type == PT_PHDR && part.p_offset != header.e_phoff)
+        return refuse("it has two tables of segments");
+    }
     return Status::ok();
   }
 
@@ -340,6 +360,7 @@ private:
   const std::string &name;
   Elf64_Ehdr header{};
   std::vector<Elf64_Phdr> segments; ///< those that are loaded
+  std::vector<Elf64_Phdr> parts;    ///< those that say what lies in them
   std::optional<uint64_t> dynamic;
   uint64_t dynamicBytes = 0;
   std::map<int64_t, uint64_t> table;

@@ -70,6 +70,30 @@ TEST(ObjectFileTest, memoryThatIsWritableAndExecutableIsRefused) {
   EXPECT_NE(checkObject(bytes, "x").message().find("both writable and executable"), std::string::npos);
 }
 
+// The loader would take the right to write away from whatever lies there, and write its addresses to it.
+TEST(ObjectFileTest, partsOutsideOfTheObjectsMemoryAreRefused) {
+  const std::vector<std::byte> good = bytesOf(DG_GOOD_OBJECT);
+  Elf64_Ehdr header;
+  std::memcpy(&header, good.data(), sizeof(header));
+  size_t changed = 0;
+  for (size_t i = 0; i < header.e_phnum; ++i) {
+    const size_t place = header.e_phoff + i * sizeof(Elf64_Phdr);
+    Elf64_Phdr segment;
+    std::memcpy(&segment, good.data() + place, sizeof(segment));
+    if (segment.p_type != PT_GNU_RELRO && segment.p_type != PT_DYNAMIC && segment.p_type != PT_PHDR)
+      continue;
+    for (uint64_t address : {uint64_t(0x10000000), uint64_t(-4096)}) {
+      std::vector<std::byte> bytes = good;
+      segment.p_vaddr = address;
+      std::memcpy(bytes.data() + place, &segment, sizeof(segment));
+      EXPECT_NE(checkObject(bytes, "x").message().find("lies outside of its memory"), std::string::npos)
+          << segment.p_type << ": " << checkObject(bytes, "x").message();
+      ++changed;
+    }
+  }
+  EXPECT_EQ(changed, 6u);
+}
+
 // A relocation could make an indirect function of a symbol, or of the next relocation, after both were checked.
 TEST(ObjectFileTest, tablesThatARelocationCouldChangeAreRefused) {
   std::vector<std::byte> bytes = bytesOf(DG_GOOD_OBJECT);
