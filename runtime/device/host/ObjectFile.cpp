@@ -29,6 +29,7 @@ public:
     DG_RETURN_IF_ERROR(readSegments());
     DG_RETURN_IF_ERROR(readDynamic());
     DG_RETURN_IF_ERROR(readSymbols());
+    DG_RETURN_IF_ERROR(checkTables());
     DG_RETURN_IF_ERROR(checkRelocations(DT_RELA, DT_RELASZ));
     DG_RETURN_IF_ERROR(checkRelocations(DT_JMPREL, DT_PLTRELSZ));
     DG_RETURN_IF_ERROR(checkRelative());
@@ -149,6 +150,8 @@ private:
     if (segment.p_filesz > segment.p_memsz || segment.p_memsz > mostBytes || segment.p_vaddr > mostBytes ||
         segment.p_vaddr % pageBytes != segment.p_offset % pageBytes)
       return refuse("a segment does not fit its memory");
+    if (!(segment.p_flags & PF_R))
+      return refuse("a segment cannot be read");
     if ((segment.p_flags & PF_W) && (segment.p_flags & PF_X))
       return refuse("a segment is both writable and executable");
     if (!segments.empty()) {
@@ -262,6 +265,18 @@ private:
       }
       symbols.push_back(*symbol);
     }
+    return Status::ok();
+  }
+
+  /// The loader takes one entry to say that another is there, and two tables with one end for a table and its part.
+  Status checkTables() const {
+    if (table.contains(DT_RELA) != table.contains(DT_RELAENT) || table.contains(DT_JMPREL) != table.contains(DT_PLTREL))
+      return refuse("its relocations are damaged");
+    auto valueOf = [&](int64_t tag) { return table.contains(tag) ? table.at(tag) : 0; };
+    const uint64_t plain = valueOf(DT_RELA), calls = valueOf(DT_JMPREL);
+    if (table.contains(DT_RELA) && table.contains(DT_JMPREL) &&
+        !(plain < calls ? valueOf(DT_RELASZ) <= calls - plain : valueOf(DT_PLTRELSZ) <= plain - calls))
+      return refuse("its tables of relocations overlap");
     return Status::ok();
   }
 
