@@ -38,6 +38,7 @@ def copy_for_all(holder):
 def sockets_with_names(processes):
     """The unix sockets of these processes that have names, in the file system or without it: (type, name)."""
     with open("/proc/net/unix") as file:
+        next(file)
         names = {fields[6]: (int(fields[4], 16), fields[7]) for fields in map(str.split, file) if len(fields) > 7}
     inodes = {os.readlink(f"/proc/{pid}/fd/{file}").removeprefix("socket:[").rstrip("]") for pid in processes for file in os.listdir(f"/proc/{pid}/fd")}
     return sorted(names[inode] for inode in inodes & names.keys())

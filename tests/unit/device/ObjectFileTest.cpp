@@ -55,11 +55,13 @@ size_t makeWritable(std::vector<std::byte> &bytes, uint32_t flags) {
     Elf64_Phdr segment;
     std::byte *place = bytes.data() + header.e_phoff + i * sizeof(segment);
     std::memcpy(&segment, place, sizeof(segment));
-    if (segment.p_type != PT_LOAD || segment.p_flags != flags)
-      continue;
-    segment.p_flags |= PF_W;
+    const bool isIt = segment.p_type == PT_LOAD && segment.p_flags == flags;
+    if (isIt)
+      segment.p_flags |= PF_W;
+    else if (segment.p_type == PT_PHDR || segment.p_type == PT_GNU_EH_FRAME)
+      segment.p_type = PT_NULL; // which would be refused where it can be written to
     std::memcpy(place, &segment, sizeof(segment));
-    ++changed;
+    changed += isIt;
   }
   return changed;
 }
