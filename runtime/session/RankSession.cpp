@@ -23,7 +23,7 @@
 namespace dg::session {
 
 static constexpr int exitStoppedResumable = 75, exitTerminated = 128 + SIGTERM;
-/// Ranks meet around a checkpoint, which may take long on a slow disk.
+/// Ranks meet around a checkpoint, between steps that may take long.
 static constexpr std::chrono::milliseconds longestMeeting = std::chrono::minutes(30);
 /// Who comes with a failure of its own waits no longer for ranks that do not come: they may be waiting for it in a
 /// step, and it must tell the cause before they tell that it is silent.
@@ -250,9 +250,8 @@ Result<int> RankSession::work() {
   RankRun run{plan, context.rank(), *executor, *reporter};
   run.transport = transport.get();
   run.agree = [this](const Status &mine) { return agree(mine); };
-  const auto savePatience = assignment.training ? assignment.training->savePatience : std::chrono::milliseconds(0);
-  run.exchange = [this, savePatience](const std::string &mine) {
-    return context.allGather(mine, deadlineIn(assignment.timeout + savePatience));
+  run.exchange = [this](const std::string &mine) { // a step of another may take long; its disk holds no rank
+    return context.allGather(mine, deadlineIn(std::max(longestMeeting, assignment.timeout)));
   };
   run.gather = [this](const std::string &mine) { return context.allGather(mine, deadlineIn(assignment.timeout)); };
   run.mayStartStep = [this](uint64_t step) { return context.mayStartStep(step); };

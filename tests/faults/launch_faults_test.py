@@ -31,7 +31,7 @@ CODES = (0, 1, 2, 69, 70, 74)
 def messages_of(text):
     """The messages for people; what stands below one is indented, and notes and progress are none."""
     return [line for line in text.splitlines() if line.startswith("dgrun: ") and not line.startswith(("dgrun: note:", "dgrun: warning:"))
-            and "--rdzv-endpoint" not in line and " nothing was saved " not in line and " has waited " not in line]
+            and "start them with --rdzv-endpoint" not in line and " nothing was saved " not in line and " has waited " not in line]
 
 
 class LaunchFaultsTest(hosts.HostsTest):
