@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/partition/Mesh.h"
 
+#include "ir/dialect/Dialect.h"
+
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace dg::passes {
 
-Status checkMesh(const plan::Mesh &mesh) {
-  for (plan::Axis axis : plan::allAxes)
-    if (int64_t size = mesh.sizeOf(axis); size < 1 || size > maxRanks)
-      return Status::error(ErrorKind::usage, "mesh has {}={}, expected a size from 1 to {}", nameOf(axis), size,
-                           maxRanks);
-  if (int64_t ranks = mesh.numRanks(); ranks > maxRanks)
-    return Status::error(ErrorKind::usage, "mesh has {} ranks, expected at most {}", ranks, maxRanks);
-  return Status::ok();
-}
+using ir::maxRanks;
 
 Result<plan::Mesh> parseMesh(llvm::StringRef text) {
   plan::Mesh mesh;
@@ -28,6 +22,11 @@ Result<plan::Mesh> parseMesh(llvm::StringRef text) {
       return Status::error(ErrorKind::usage, "mesh '{}': found '{}', expected AXIS=SIZE with a size from 1 to {}",
                            text.str(), part.str(), maxRanks);
     std::optional<plan::Axis> axis = enumNamed<plan::Axis>(name);
+    if (axis == plan::Axis::replica)
+      return Status::error(ErrorKind::usage,
+                           "mesh '{}': found {}, but a job is compiled for one replica; dgrun -n, a multiple of the "
+                           "job's ranks, runs several",
+                           text.str(), part.str());
     if (!axis)
       return Status::error(ErrorKind::usage, "mesh '{}': there is no axis '{}', expected data, tensor or pipe",
                            text.str(), name.str());

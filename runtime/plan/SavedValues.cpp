@@ -19,7 +19,7 @@ std::vector<ValueId> savedValues(const Plan &plan) {
 }
 
 bool writesShard(const Value &value, Coordinates at) {
-  if (int64_t(value.stage) != at.pipe)
+  if (int64_t(value.stage) != at.pipe || at.replica != 0)
     return false;
   auto isCutBy = [&](Axis axis) {
     return std::find(value.sharding.begin(), value.sharding.end(), axis) != value.sharding.end();

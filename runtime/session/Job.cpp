@@ -3,6 +3,7 @@
 
 #include "runtime/device/host/ObjectFile.h"
 #include "runtime/device/host/ObjectLibrary.h"
+#include "runtime/plan/Replication.h"
 #include "runtime/session/TargetSupport.h"
 #include "runtime/support/Json.h"
 
@@ -41,6 +42,22 @@ Status Job::readPlan() {
   thePlan = std::move(*read);
   if (Status status = plan::verify(thePlan); !status)
     return Status::error(status.kind(), "{}: {}: {}", path(), planEntry, status.message());
+  if (thePlan.mesh.replicas > 1)
+    return Status::error(ErrorKind::badInput,
+                         "{}: {}: the plan is for {} replicas, expected one: dgrun -n says how many", path(), planEntry,
+                         thePlan.mesh.replicas);
+  return Status::ok();
+}
+
+Status Job::replicate(int64_t replicas) {
+  if (replicas == 1)
+    return Status::ok();
+  auto made = plan::replicate(thePlan, replicas);
+  if (!made)
+    return Status::error(made.status().kind(), "{}: {}", path(), made.status().message());
+  if (Status status = plan::verify(*made); !status)
+    return Status::error(status.kind(), "{}: {} replicas of its plan: {}", path(), replicas, status.message());
+  thePlan = std::move(*made);
   return Status::ok();
 }
 

@@ -22,6 +22,9 @@ public:
   static Result<std::unique_ptr<Job>> open(const std::string &path, const std::string &target = "",
                                            const package::TrustedKeys *trusted = nullptr);
 
+  /// Runs so many replicas of the package's plan: once, before anybody has looked at the plan. Fails (usage) where it
+  /// has too few micro-batches for them.
+  Status replicate(int64_t replicas);
   const plan::Plan &plan() const { return thePlan; }
   /// The targets of the package that this host can run, the best first.
   std::vector<std::string> targets() const;

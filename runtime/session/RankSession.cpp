@@ -7,10 +7,10 @@
 #include "runtime/launch/link/LaunchMessage.h"
 #include "runtime/launch/ranks/RankProcess.h"
 #include "runtime/session/DryRun.h"
-#include "runtime/session/HostCores.h"
 #include "runtime/session/report/EventFile.h"
 #include "runtime/session/report/JsonLine.h"
-#include "runtime/session/report/PeakRate.h"
+#include "runtime/support/HostCores.h"
+#include "runtime/support/PeakRate.h"
 #include "runtime/transport/TlsTransport.h"
 #include "runtime/transport/UcxTransport.h"
 
@@ -300,7 +300,8 @@ Result<int> RankSession::work() {
   if (status && !assignment.tracePath.empty())
     status = trace->write(assignment.tracePath, run.agree);
   // Replicas and shards do the same work: one rank of each stage tells.
-  if (plan::Coordinates at = run.at(); status && assignment.profile && at.data == 0 && at.tensor == 0)
+  if (plan::Coordinates at = run.at();
+      status && assignment.profile && at.replica == 0 && at.data == 0 && at.tensor == 0)
     std::fputs(trace->profile().table(measurePeakFlops()).c_str(), stderr);
   if (!status)
     return status;

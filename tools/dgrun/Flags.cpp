@@ -17,8 +17,9 @@ static constexpr int64_t maxThreads = 1024;
 static void addWhere(CLI::Option_group &app, Flags &flags) {
   app.add_option(
          "-n", flags.ranks,
-         "ranks that this dgrun starts; default: as many as the plan has, divided among the nodes; under srun and "
-         "mpirun: 1")
+         "ranks that this dgrun starts; where those of all nodes, each with the same -n, are K times the plan's, K "
+         "replicas of the plan share the micro-batches of each batch; default: as many as the plan has, divided among "
+         "the nodes; under srun and mpirun: 1")
       ->check(wholeNumber());
   auto *nodes = app.add_option("--nnodes", flags.nodes,
                                "nodes of the job, each with its own dgrun; all need the secret in the file "
@@ -200,9 +201,10 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
       "--profile", flags.profile,
       "print at the end, on stderr, the time of each op, its flops and bytes a second and its share of the peak; "
       "default: off");
-  app.add_flag("--probe", flags.probe,
-               "measure this host and its links and print them as a cluster file for dgc --cluster; needs no JOB; "
-               "default: off");
+  app.add_flag(
+      "--probe", flags.probe,
+      "measure this host and its links anew, print them as a cluster file for dgc --cluster and keep them for\n"
+      "dgc, which plans for them where it is given no other; needs no JOB; default: off");
   auto *json = app.add_flag(
       "--json", flags.json,
       "one JSON object a line on stdout: start, step, epoch, eval, checkpoint, snapshot, straggler, waiting, silence, "

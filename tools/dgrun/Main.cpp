@@ -3,19 +3,22 @@
 #include "runtime/launch/link/HeldSignals.h"
 #include "runtime/session/MemoryNeed.h"
 #include "runtime/session/report/MemoryUse.h"
+#include "runtime/support/CacheFolder.h"
 #include "runtime/support/Printable.h"
 #include "runtime/support/SystemMemory.h"
 #include "tools/dgrun/Export.h"
 #include "tools/dgrun/Flags.h"
 #include "tools/dgrun/Prepare.h"
-#include "tools/dgrun/Probe.h"
 #include "tools/dgrun/RankDevice.h"
 #include "tools/dgrun/Verify.h"
 #include "tools/dgrun/Where.h"
+#include "tools/host/HostCache.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 
 using namespace dg;
 
@@ -29,10 +32,18 @@ int main(int argc, char **argv) {
   if (flags.json)
     options.describeEvent = session::launchEventLine;
   if (flags.probe) {
-    auto cluster = dgrun::probeHost();
-    if (!cluster)
-      return endBeforeRanks(options, cluster.status());
-    std::fputs(cluster->c_str(), stdout);
+    auto host = tools::probeHost();
+    if (!host)
+      return endBeforeRanks(options, host.status());
+    if (std::fputs(partitioner::toJson(host->cluster).c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+      return endBeforeRanks(
+          options,
+          Status::error(ErrorKind::unwritten, "--probe: standard output cannot be written: {}", std::strerror(errno)));
+    const std::string folder = cacheFolder();
+    Status kept = folder.empty() ? Status::error(ErrorKind::usage, "there is no folder of caches")
+                                 : tools::keepHost(folder, tools::hostKey(), *host);
+    fmt::print(stderr, "dgrun: {}{}\n", printable(tools::describeHost(*host)),
+               kept ? "; dgc plans with it from now on" : "; not kept for dgc: " + printable(kept.message()));
     return 0;
   }
   if (!flags.verify.empty() && flags.job.empty())
@@ -57,6 +68,8 @@ int main(int argc, char **argv) {
   auto where = dgrun::findWhere(flags, (*job)->plan());
   if (!where)
     return isStopAsked() ? endStopped(options) : endBeforeRanks(options, where.status());
+  if (Status status = (*job)->replicate(where->replicas); !status)
+    return endBeforeRanks(options, status);
   // Taken before anything in the folder is read: what another run is writing there cannot be judged.
   std::optional<checkpoint::FolderLock> lock;
   if (where->node == 0 && !flags.checkpoint.empty() && !flags.dryRun) {
