@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/checkpoint/ShardRuns.h"
 
+#include <algorithm>
+
 
 namespace dg::checkpoint {
 
