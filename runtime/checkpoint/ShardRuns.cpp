@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-
 namespace dg::checkpoint {
 
 std::vector<ShardRun> shardRunsOf(const plan::Value &value, const plan::Mesh &mesh, plan::Coordinates at) {
