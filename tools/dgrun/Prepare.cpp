@@ -248,7 +248,7 @@ static Status prepareInference(const Flags &flags, const plan::Plan &plan, bool 
   auto dataset = openDataset(plan, plan::ProgramKind::infer, *specs);
   if (!dataset)
     return dataset.status();
-  DG_RETURN_IF_ERROR(checkResults(plan, options, dataset->numSamples()));
+  DG_RETURN_IF_ERROR(checkResults(assignment.job->planFor(dataset->numSamples()), options, dataset->numSamples()));
   DG_RETURN_IF_ERROR(checkOverwritten(flags, options));
   assignment.dataset.emplace(std::move(*dataset));
   assignment.inference = std::move(options);
