@@ -14,7 +14,7 @@ static_assert(uint32_t(plan::Axis::pipe) == uint32_t(ir::Axis::pipe) &&
 plan::Mesh getMesh(ModuleOp module) {
   plan::Mesh mesh;
   if (auto written = module->getAttrOfType<ir::MeshAttr>(ir::meshName))
-    for (plan::Axis axis : plan::allAxes)
+    for (plan::Axis axis : plan::axesOfReplica)
       mesh.sizes[size_t(axis)] = written.sizeOf(inIr(axis));
   return mesh;
 }

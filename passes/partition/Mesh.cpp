@@ -22,6 +22,11 @@ Result<plan::Mesh> parseMesh(llvm::StringRef text) {
       return Status::error(ErrorKind::usage, "mesh '{}': found '{}', expected AXIS=SIZE with a size from 1 to {}",
                            text.str(), part.str(), maxRanks);
     std::optional<plan::Axis> axis = enumNamed<plan::Axis>(name);
+    if (axis == plan::Axis::replica)
+      return Status::error(ErrorKind::usage,
+                           "mesh '{}': found {}, but a job is compiled for one replica; dgrun -n, a multiple of the "
+                           "job's ranks, runs several",
+                           text.str(), part.str());
     if (!axis)
       return Status::error(ErrorKind::usage, "mesh '{}': there is no axis '{}', expected data, tensor or pipe",
                            text.str(), name.str());

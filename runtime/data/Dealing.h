@@ -4,6 +4,8 @@
 // this file.
 #pragma once
 
+#include "runtime/plan/Plan.h"
+
 #include <cstdint>
 
 namespace dg::data {
@@ -21,13 +23,18 @@ Block blockOf(int64_t count, int64_t parts, int64_t index);
 /// Who shares a step: its micro-batches, and the ranks on the data axis.
 struct Deal {
   int64_t microbatches = 1, dataRanks = 1;
+  std::optional<Block> own = {}; ///< the micro-batches of this rank's replica; none: all
 };
 
+/// The share of a rank there.
+Deal dealOf(const plan::Plan &plan, const plan::Program &program, plan::Coordinates at);
+
 /// The samples (positions within the step, 0 .. samples-1) that data rank `dataRank` gets in micro-batch `microbatch`:
-/// the step is cut over micro-batches first, then each micro-batch over the data ranks.
+/// the step is cut over micro-batches first, then each micro-batch over the data ranks. None of a micro-batch that
+/// another replica has.
 Block dealtTo(int64_t samples, Deal deal, int64_t microbatch, int64_t dataRank);
 
-/// The most rows any rank needs for one micro-batch of such a step.
+/// The most rows any rank of any replica needs for one micro-batch of such a step.
 int64_t rowsNeeded(int64_t samples, Deal deal);
 
 } // namespace dg::data

@@ -41,7 +41,7 @@ Result<Feeder> Feeder::create(const plan::Plan &plan, const plan::Program &progr
   bool isWhole = program.batch == 0;
   feeder.batch = isWhole ? 1 : program.batch;
   feeder.dataRank = at.data;
-  feeder.deal = {int64_t(program.microbatches), plan.mesh.sizeOf(plan::Axis::data)};
+  feeder.deal = dealOf(plan, program, at);
   for (const plan::Port &port : program.inputs) {
     const Column *column = dataset.find(port.name);
     feeder.anyColumn = column ? column : feeder.anyColumn;
@@ -68,8 +68,8 @@ Result<Feeder> Feeder::create(const plan::Plan &plan, const plan::Program &progr
         if (!input.column)
           return Status::error(ErrorKind::usage, "argument '{}' has no data", port.name);
       }
-      for (uint32_t m = 0; m < program.microbatches; ++m)
-        input.slots.push_back(static_cast<std::byte *>(bufferOf(id, m)));
+      for (int64_t m = 0; m < feeder.deal.own->size; ++m)
+        input.slots.push_back(static_cast<std::byte *>(bufferOf(id, uint32_t(feeder.deal.own->begin + m))));
       feeder.inputs.push_back(std::move(input));
     }
   }
@@ -99,7 +99,7 @@ void Feeder::readAhead(const PrefetchOptions &options, StepOrder order) {
     input.aheadAt = bytes;
     for (size_t m = 0; m < input.slots.size(); ++m)
       for (int64_t i = 0; i < input.rows; ++i, bytes += input.rowBytes)
-        rows.push_back({input.column, int64_t(m), i, bytes});
+        rows.push_back({input.column, deal.own->begin + int64_t(m), i, bytes});
   }
   constexpr int64_t usualSteps = 2;
   const bool isDecoded = std::any_of(rows.begin(), rows.end(), [](const Row &row) { return row.column->isDecoded(); });
@@ -152,7 +152,8 @@ Status Feeder::fillFrom(const std::byte *ahead, std::span<const int64_t> samples
   const float weights[] = {float(1.0 / double(count)), 0};
   for (Input &input : inputs)
     for (size_t m = 0; m < input.slots.size(); ++m) {
-      Block mine = dealtTo(count, deal, int64_t(m), dataRank);
+      const int64_t microbatch = deal.own->begin + int64_t(m);
+      Block mine = dealtTo(count, deal, microbatch, dataRank);
       std::byte *row = input.slots[m];
       if (const int64_t bytes = input.rows * input.rowBytes; ahead && input.column) {
         std::memcpy(row, ahead + input.aheadAt + int64_t(m) * bytes, size_t(bytes));

@@ -52,7 +52,7 @@ private:
   struct Input {
     enum class Source { column, weight, index } source = Source::column;
     const Column *column = nullptr;
-    std::vector<std::byte *> slots; ///< per micro-batch
+    std::vector<std::byte *> slots; ///< per micro-batch of this rank's replica
     int64_t rows = 0, rowBytes = 0;
     int64_t aheadAt = 0; ///< where its rows begin in the memory of a step that was read ahead
   };

@@ -75,7 +75,9 @@ Result<std::vector<Operation *>> makeOperations(const ExecutorRank &context, siz
     if (peerStage >= context.plan.numStages() || peerStage == uint32_t(context.at.pipe))
       return Status::error(ErrorKind::badInput, "task '{}' ({}) of stage {} has peer stage {} of {}", task.name,
                            task.source, context.at.pipe, peerStage, context.plan.numStages());
-    int64_t peer = context.plan.mesh.rankOf({int64_t(peerStage), context.at.data, context.at.tensor});
+    plan::Coordinates other = context.at;
+    other.pipe = peerStage;
+    int64_t peer = context.plan.mesh.rankOf(other);
     firstPeer = peer;
     peers = fmt::format("rank {}", peer);
     const uint64_t bytes = movedBytes(context.plan, task);

@@ -411,6 +411,8 @@ Result<PreparedProgram> ProgramBuilder::build() {
         "with this dgc",
         nameOf(source.kind), missingKernels.size(), *missingKernels.begin());
   for (const plan::Action &action : source.actions[stage]) {
+    if (!source.isRunBy(context.at.replica, plan.chunks[action.chunk], action))
+      continue;
     result.actions.push_back({prepared.at(action.chunk), action.microbatch});
     result.numTiles += countTiles(*result.actions.back().chunk);
   }

@@ -132,12 +132,19 @@ Status Gathering::check() const {
     total += request.numLocal;
     shares += fmt::format("{}{} on node {} ({})", node ? ", " : "", request.numLocal, node, request.hostName);
     if (request.fingerprint != nodes.fingerprint)
-      return Status::error(ErrorKind::usage,
-                           "node {} (host {}) was started with another job or other flags: found '{}', node 0 has '{}'",
-                           node, request.hostName, request.fingerprint, nodes.fingerprint);
+      return Status::error(
+          ErrorKind::usage,
+          "node {} (host {}) was started with another job or other flags: found '{}', node 0 has '{}'{}", node,
+          request.hostName, request.fingerprint, nodes.fingerprint,
+          request.numLocal == nodes.numLocal
+              ? ""
+              : fmt::format("; it starts {} ranks and node 0 {}: replicas need the same -n on all nodes",
+                            request.numLocal, nodes.numLocal));
   }
   if (total != options.numRanks)
-    return Status::error(ErrorKind::usage, "the plan is for {} ranks, but the nodes start {}: {}; say how many with -n",
+    return Status::error(ErrorKind::usage,
+                         "the plan is for {} ranks, but the nodes start {}: {}; say how many with -n (for replicas a "
+                         "multiple, and the same on all nodes)",
                          options.numRanks, total, shares);
   return Status::ok();
 }

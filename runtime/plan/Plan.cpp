@@ -17,19 +17,20 @@ int64_t Mesh::sizeOf(std::string_view axis) const {
 }
 
 int64_t Mesh::numRanks() const {
-  int64_t ranks = 1;
+  int64_t ranks = replicas;
   for (int64_t size : sizes)
     ranks *= size;
   return ranks;
 }
 
 Coordinates Mesh::coordinatesOf(int64_t rank) const {
-  int64_t data = sizeOf(Axis::data), tensor = sizeOf(Axis::tensor);
-  return {rank / (data * tensor), rank / tensor % data, rank % tensor};
+  int64_t pipe = sizeOf(Axis::pipe), data = sizeOf(Axis::data), tensor = sizeOf(Axis::tensor);
+  return {rank / (data * tensor) % pipe, rank / tensor % data, rank % tensor, rank / (pipe * data * tensor)};
 }
 
 int64_t Mesh::rankOf(Coordinates at) const {
-  return (at.pipe * sizeOf(Axis::data) + at.data) * sizeOf(Axis::tensor) + at.tensor;
+  const int64_t stage = at.replica * sizeOf(Axis::pipe) + at.pipe;
+  return (stage * sizeOf(Axis::data) + at.data) * sizeOf(Axis::tensor) + at.tensor;
 }
 
 std::vector<int64_t> Mesh::groupOf(int64_t rank, Axis axis) const {
@@ -42,6 +43,20 @@ std::vector<int64_t> Mesh::groupOf(int64_t rank, Axis axis) const {
     group.push_back(rankOf(at));
   }
   return group;
+}
+
+std::array<uint32_t, 2> Program::microbatchesOf(int64_t replica) const {
+  if (dealt.empty())
+    return {0, microbatches};
+  uint32_t first = 0;
+  for (int64_t before = 0; before < replica; ++before)
+    first += dealt[size_t(before)];
+  return {first, first + dealt[size_t(replica)]};
+}
+
+bool Program::isRunBy(int64_t replica, const Chunk &chunk, const Action &action) const {
+  auto [begin, end] = microbatchesOf(replica);
+  return !isPerMicrobatch(chunk.phase) || (begin <= action.microbatch && action.microbatch < end);
 }
 
 const Program *Plan::findProgram(ProgramKind kind) const {

@@ -3,7 +3,7 @@
 // pipeline stage plus mesh coordinates, never lists per rank: within a stage all ranks run the same tasks on their own
 // shards.
 //
-//   Plan ── mesh (pipe × data × tensor, row-major: rank = (pipe·D + data)·T + tensor)
+//   Plan ── mesh (replica × pipe × data × tensor, row-major: rank = ((replica·P + pipe)·D + data)·T + tensor)
 //        ── values: every buffer of every stage, with its place in the stage's arena
 //        ── tasks ("ops" in JSON): what each op of a rank does, as a variant; TaskTraits.h says what each kind touches
 //        ── programs: train, eval, infer, prepare; each has chunks (begin, forward, backward, update of a stage)
@@ -42,22 +42,27 @@ constexpr auto enumNames(DType) {
 inline bool isFloat(DType type) { return type <= DType::f16; }
 int64_t sizeOf(DType type);
 
-/// The mesh axes, outermost first. Replicas, whose number is given at launch, will be an axis before pipe.
-enum class Axis : uint8_t { pipe, data, tensor };
-constexpr auto enumNames(Axis) { return std::array{"pipe", "data", "tensor"}; }
+/// The axes of the mesh. The compiler decides about those of one replica, outermost first; replicas lie outside of
+/// them, and how many there are is given at launch (Replication.h).
+enum class Axis : uint8_t { pipe, data, tensor, replica };
+constexpr auto enumNames(Axis) { return std::array{"pipe", "data", "tensor", "replica"}; }
 inline constexpr auto allAxes = allOf<Axis>();
+inline constexpr std::array axesOfReplica = {Axis::pipe, Axis::data, Axis::tensor};
 
 /// Where a rank is on the mesh.
 struct Coordinates {
-  int64_t pipe = 0, data = 0, tensor = 0;
-  int64_t &operator[](Axis axis) { return axis == Axis::pipe ? pipe : axis == Axis::data ? data : tensor; }
+  int64_t pipe = 0, data = 0, tensor = 0, replica = 0;
+  int64_t &operator[](Axis axis) {
+    return axis == Axis::pipe ? pipe : axis == Axis::data ? data : axis == Axis::tensor ? tensor : replica;
+  }
   int64_t operator[](Axis axis) const { return const_cast<Coordinates &>(*this)[axis]; }
 };
 
-/// Ranks are numbered with the last axis fastest.
+/// Ranks are numbered with tensor fastest and replica slowest: those of a replica follow each other.
 struct Mesh {
-  std::array<int64_t, std::size(allAxes)> sizes = {1, 1, 1}; ///< by axis
-  int64_t sizeOf(Axis axis) const { return sizes[size_t(axis)]; }
+  std::array<int64_t, std::size(axesOfReplica)> sizes = {1, 1, 1}; ///< of one replica, by axis
+  int64_t replicas = 1;
+  int64_t sizeOf(Axis axis) const { return axis == Axis::replica ? replicas : sizes[size_t(axis)]; }
   /// For who has the axis by its name in the IR; 0 if there is no such axis.
   int64_t sizeOf(std::string_view axis) const;
   int64_t numRanks() const;
@@ -244,6 +249,8 @@ struct Task {
 
 enum class Phase { begin, forward, backward, update };
 constexpr auto enumNames(Phase) { return std::array{"begin", "forward", "backward", "update"}; }
+/// Whether the phase runs once for each micro-batch.
+inline bool isPerMicrobatch(Phase phase) { return phase == Phase::forward || phase == Phase::backward; }
 
 /// The tasks of one stage in one phase, in an order that satisfies every dependency.
 struct Chunk {
@@ -283,12 +290,20 @@ struct Program {
   /// takes and gives whole tensors.
   int64_t batch = 0;
   uint32_t microbatches = 1;
+  /// How many of its micro-batches each replica runs, one replica after the other; empty: every replica runs them all.
+  std::vector<uint32_t> dealt;
   std::string schedule; ///< "gpipe", "1f1b"
   /// The op in which samples of a batch meet ("dg.reduce_mean at model.mlir:4:10"): only whole batches may be run,
   /// since padding would count in it. Empty: there is none.
   std::string mixesSamples;
   std::vector<Port> inputs, outputs;
   std::vector<std::vector<Action>> actions; ///< per stage
+
+  /// The micro-batches of a replica, from the first to the one behind the last.
+  std::array<uint32_t, 2> microbatchesOf(int64_t replica) const;
+  /// Whether a replica runs the action: once in a step, or of one of its micro-batches. All ranks of a replica skip the
+  /// same ones.
+  bool isRunBy(int64_t replica, const Chunk &chunk, const Action &action) const;
 };
 
 /// The device of a stage and how much of its memory a rank takes.

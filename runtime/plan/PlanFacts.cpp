@@ -153,8 +153,6 @@ bool isPersistent(ValueKind kind) {
   return kind == ValueKind::parameter || kind == ValueKind::state || kind == ValueKind::constant;
 }
 
-bool isPerMicrobatch(Phase phase) { return phase == Phase::forward || phase == Phase::backward; }
-
 Result<PlanFacts> gatherFacts(const Plan &plan) {
   PlanFacts facts;
   DG_RETURN_IF_ERROR(placeTasks(plan, facts));

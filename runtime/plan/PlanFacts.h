@@ -36,8 +36,6 @@ struct PlanFacts {
 
 /// Parameter, state or constant.
 bool isPersistent(ValueKind kind);
-/// Whether the phase runs once for each micro-batch.
-bool isPerMicrobatch(Phase phase);
 
 /// Checks the structure of chunks on the way: each task in exactly one, dependencies backwards and inside, each
 /// communication finished once. The plan's indices must have been checked.

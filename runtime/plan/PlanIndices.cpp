@@ -4,6 +4,7 @@
 #include "runtime/plan/TaskTraits.h"
 
 #include <algorithm>
+#include <fmt/ranges.h>
 
 namespace dg::plan {
 
@@ -38,6 +39,16 @@ Status checkMesh(const Plan &plan) {
   return Status::ok();
 }
 
+/// Only sums cross replicas.
+Status checkNotReplica(const std::string &path, std::optional<Axis> axis) {
+  if (axis != Axis::replica)
+    return Status::ok();
+  return Status::error(ErrorKind::badInput,
+                       "plan.json: {}: found replica, expected data, tensor or pipe: replicas "
+                       "hold whole tensors, and only all-reduces join them",
+                       path);
+}
+
 Status checkStage(const std::string &path, uint32_t stage, const Plan &plan) {
   if (stage >= plan.numStages())
     return missing(path, "stage", stage, plan.numStages());
@@ -64,6 +75,8 @@ Status checkValue(const std::string &path, const Value &value, const Plan &plan)
         ErrorKind::badInput,
         "plan.json: {} ('{}'): shape has {} dimensions, global_shape {} and sharding {}; they must agree", path,
         value.name, value.shape.size(), value.globalShape.size(), value.sharding.size());
+  for (size_t dim = 0; dim < value.sharding.size(); ++dim)
+    DG_RETURN_IF_ERROR(checkNotReplica(fmt::format("{}.sharding[{}]", path, dim), value.sharding[dim]));
   if (value.slots < 1 || value.slots > maxMicrobatches)
     return Status::error(ErrorKind::badInput, "plan.json: {}.slots: {}, expected 1 to {}", path, value.slots,
                          maxMicrobatches);
@@ -89,6 +102,8 @@ Status checkTask(const std::string &path, const Task &task, const Plan &plan) {
   DG_RETURN_IF_ERROR(checkStage(path + ".peer_stage", peerStageOf(task), plan));
   DG_RETURN_IF_ERROR(checkIds(path, "deps", "op", task.deps, plan.tasks.size()));
   DG_RETURN_IF_ERROR(checkOperands(path, task, plan));
+  if (!task.as<AllReduce>())
+    DG_RETURN_IF_ERROR(checkNotReplica(path + ".axis", axisOf(task)));
   if (const Kernel *kernel = task.as<Kernel>(); kernel && kernel->symbol.empty())
     return Status::error(ErrorKind::badInput, "plan.json: {} ('{}'): a kernel op needs a kernel name", path, task.name);
   if (const AllReduce *reduce = task.as<AllReduce>())
@@ -142,6 +157,22 @@ Status checkPorts(const std::string &path, const std::vector<Port> &ports, const
   return Status::ok();
 }
 
+/// Every micro-batch goes to one replica, and every replica gets one.
+Status checkDeal(const std::string &path, const Program &program, int64_t replicas) {
+  if (program.dealt.empty())
+    return Status::ok();
+  uint64_t sum = 0;
+  for (uint32_t count : program.dealt)
+    sum += count;
+  if (int64_t(program.dealt.size()) == replicas && sum == program.microbatches &&
+      std::find(program.dealt.begin(), program.dealt.end(), 0u) == program.dealt.end())
+    return Status::ok();
+  return Status::error(ErrorKind::badInput,
+                       "plan.json: {}.dealt: [{}], expected for each of {} replicas 1 or more of the {} micro-batches, "
+                       "and all of them together",
+                       path, fmt::join(program.dealt, ", "), replicas, program.microbatches);
+}
+
 Status checkProgram(size_t index, const Plan &plan) {
   const Program &program = plan.programs[index];
   std::string path = fmt::format("programs[{}]", index);
@@ -152,6 +183,7 @@ Status checkProgram(size_t index, const Plan &plan) {
   if (program.microbatches < 1 || program.microbatches > maxMicrobatches)
     return Status::error(ErrorKind::badInput, "plan.json: {}.microbatches: {}, expected 1 to {}", path,
                          program.microbatches, maxMicrobatches);
+  DG_RETURN_IF_ERROR(checkDeal(path, program, plan.mesh.replicas));
   DG_RETURN_IF_ERROR(checkPorts(path + ".inputs", program.inputs, plan));
   DG_RETURN_IF_ERROR(checkPorts(path + ".outputs", program.outputs, plan));
   if (program.actions.size() != plan.numStages())

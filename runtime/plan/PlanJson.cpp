@@ -109,6 +109,7 @@ template <typename Archive> void describe(Archive &archive, Program &program) {
   archive.optional("role", program.role, Role::worker);
   archive.required("batch", program.batch);
   archive.required("microbatches", program.microbatches);
+  archive.optional("dealt", program.dealt);
   archive.required("schedule", program.schedule);
   archive.optional("mixes_samples", program.mixesSamples);
   archive.required("inputs", program.inputs);
@@ -152,8 +153,9 @@ template <typename Archive> void describe(Archive &archive, Model &model) {
 }
 
 template <typename Archive> void describe(Archive &archive, Mesh &mesh) {
-  for (Axis axis : allAxes)
+  for (Axis axis : axesOfReplica)
     archive.required(nameOf(axis), mesh.sizes[size_t(axis)]);
+  archive.optional(nameOf(Axis::replica), mesh.replicas, 1);
 }
 
 /// Per program the stages, per stage the actions; the programs must be known.

@@ -26,10 +26,6 @@ static const plan::Port *findOutput(const plan::Program &program, const std::str
   return nullptr;
 }
 
-static data::Deal dealOf(const plan::Plan &plan, const plan::Program &program) {
-  return {int64_t(program.microbatches), plan.mesh.sizeOf(plan::Axis::data)};
-}
-
 Status checkInference(const plan::Plan &plan, const InferenceOptions &options) {
   const plan::Program *program = plan.findProgram(plan::ProgramKind::infer);
   if (!program)
@@ -50,7 +46,8 @@ Status checkInference(const plan::Plan &plan, const InferenceOptions &options) {
                            "compile the job for a mesh that does not cut it",
                            name, path, fmt::join(value.shape, ", "), fmt::join(value.globalShape, ", "));
     // What its ranks and micro-batches are dealt must be there to be written.
-    if (int64_t rows = data::rowsNeeded(program->batch, dealOf(plan, *program)); isPerSample && value.shape[0] < rows)
+    if (int64_t rows = data::rowsNeeded(program->batch, data::dealOf(plan, *program, {}));
+        isPerSample && value.shape[0] < rows)
       return Status::error(ErrorKind::badInput, "plan: output '{}' holds {} rows; a batch of {} needs {}", name,
                            value.shape[0], program->batch, rows);
     if (uint32_t slots = isPerSample ? program->microbatches : 1; value.slots < slots)
@@ -63,7 +60,7 @@ Status checkInference(const plan::Plan &plan, const InferenceOptions &options) {
 Status checkResults(const plan::Plan &plan, const InferenceOptions &options, int64_t numSamples) {
   DG_RETURN_IF_ERROR(checkInference(plan, options));
   const plan::Program &program = *plan.findProgram(plan::ProgramKind::infer);
-  const data::Deal deal = dealOf(plan, program);
+  const data::Deal deal = data::dealOf(plan, program, {});
   const int64_t rows = plan::sampleRows(plan, program) * deal.dataRanks;
   for (const auto &[name, path] : options.outputs) {
     const plan::Value &value = plan.values[findOutput(program, name)->values.front()];
@@ -161,7 +158,7 @@ public:
 
   /// Whether this rank writes rows of the result: of ranks with the same rows, the first.
   bool isMine(plan::Coordinates at) const {
-    return int64_t(value->stage) == at.pipe && at.tensor == 0 && (!isWhole || at.data == 0);
+    return int64_t(value->stage) == at.pipe && at.tensor == 0 && (!isWhole || (at.data == 0 && at.replica == 0));
   }
 
   bool isWhole = false; ///< the value has no row for each sample: it is written once
@@ -212,8 +209,8 @@ static Status inferBatches(const RankRun &run, const InferenceOptions &options, 
                            bool &hasPeerFailed) {
   size_t index = indexOfProgram(run.plan, plan::ProgramKind::infer);
   const plan::Program &program = run.plan.programs[index];
-  data::Deal deal = dealOf(run.plan, program);
   plan::Coordinates at = run.at();
+  const data::Deal deal = data::dealOf(run.plan, program, at);
   const int64_t batch = std::max<int64_t>(program.batch, 1);
   std::vector<int64_t> ofStep(static_cast<size_t>(batch));
   dg_scalars scalars{};

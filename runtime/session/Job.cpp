@@ -4,6 +4,7 @@
 #include "runtime/data/Dataset.h"
 #include "runtime/device/host/ObjectFile.h"
 #include "runtime/device/host/ObjectLibrary.h"
+#include "runtime/plan/Replication.h"
 #include "runtime/plan/SampleRows.h"
 #include "runtime/session/TargetSupport.h"
 #include "runtime/support/Json.h"
@@ -41,6 +42,10 @@ Result<plan::Plan> Job::readPlan(const std::string &entry) const {
   Status status = read ? plan::verify(*read) : read.status();
   if (!status)
     return Status::error(status.kind(), "{}: {}: {}", path(), entry, status.message());
+  if (read->mesh.replicas > 1)
+    return Status::error(ErrorKind::badInput,
+                         "{}: {}: the plan is for {} replicas, expected one: dgrun -n says how many", path(), entry,
+                         read->mesh.replicas);
   return read;
 }
 
@@ -105,6 +110,23 @@ Status Job::readPlans() {
     smaller.push_back(std::move(*read));
   }
   std::ranges::sort(smaller, {}, batchOf);
+  return Status::ok();
+}
+
+Status Job::replicate(int64_t replicas) {
+  if (replicas == 1)
+    return Status::ok();
+  if (!smaller.empty())
+    return Status::error(ErrorKind::usage,
+                         "{}: has {} batch sizes, which run on one rank: run it with -n 1, or compile it with one "
+                         "--batch",
+                         path(), smaller.size() + 1);
+  auto made = plan::replicate(thePlan, replicas);
+  if (!made)
+    return Status::error(made.status().kind(), "{}: {}", path(), made.status().message());
+  if (Status status = plan::verify(*made); !status)
+    return Status::error(status.kind(), "{}: {} replicas of its plan: {}", path(), replicas, status.message());
+  thePlan = std::move(*made);
   return Status::ok();
 }
 

@@ -23,6 +23,9 @@ public:
   static Result<std::unique_ptr<Job>> open(const std::string &path, const std::string &target = "",
                                            const package::TrustedKeys *trusted = nullptr);
 
+  /// Runs so many replicas of the package's plan: once, before anybody has looked at the plan. Fails (usage) where it
+  /// has too few micro-batches for them.
+  Status replicate(int64_t replicas);
   const plan::Plan &plan() const { return thePlan; }
   /// The plans of the same inference for smaller batches (dgc --batch 1,8,64), the smallest first.
   const std::vector<plan::Plan> &smallerPlans() const { return smaller; }

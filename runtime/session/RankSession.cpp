@@ -324,7 +324,8 @@ Result<int> RankSession::work() {
   if (status && !assignment.tracePath.empty())
     status = trace->write(assignment.tracePath, run.agree);
   // Replicas and shards do the same work: one rank of each stage tells.
-  if (plan::Coordinates at = run.at(); status && assignment.profile && at.data == 0 && at.tensor == 0)
+  if (plan::Coordinates at = run.at();
+      status && assignment.profile && at.replica == 0 && at.data == 0 && at.tensor == 0)
     std::fputs(trace->profile().table(measurePeakFlops()).c_str(), stderr);
   if (!status)
     return status;

@@ -17,8 +17,9 @@ static constexpr int64_t maxThreads = 1024;
 static void addWhere(CLI::Option_group &app, Flags &flags) {
   app.add_option(
          "-n", flags.ranks,
-         "ranks that this dgrun starts; default: as many as the plan has, divided among the nodes; under srun and "
-         "mpirun: 1")
+         "ranks that this dgrun starts; where those of all nodes, each with the same -n, are K times the plan's, K "
+         "replicas of the plan share the micro-batches of each batch; default: as many as the plan has, divided among "
+         "the nodes; under srun and mpirun: 1")
       ->check(wholeNumber());
   auto *nodes = app.add_option("--nnodes", flags.nodes,
                                "nodes of the job, each with its own dgrun; all need the secret in the file "

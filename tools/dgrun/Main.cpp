@@ -63,6 +63,8 @@ int main(int argc, char **argv) {
   auto where = dgrun::findWhere(flags, (*job)->plan());
   if (!where)
     return isStopAsked() ? endStopped(options) : endBeforeRanks(options, where.status());
+  if (Status status = (*job)->replicate(where->replicas); !status)
+    return endBeforeRanks(options, status);
   // Taken before anything in the folder is read: what another run is writing there cannot be judged.
   std::optional<checkpoint::FolderLock> lock;
   if (where->node == 0 && !flags.checkpoint.empty() && !flags.dryRun) {

@@ -678,10 +678,11 @@ std::string describeSaved(const Assignment &assignment, int code) {
 
 std::string describeRun(const Assignment &assignment) {
   if (assignment.dryRun)
-    return fmt::format("job {} dry run", assignment.job->identity());
-  std::string text = fmt::format("job {} seed {} samples {}{}{}", assignment.job->identity(), assignment.seed,
-                                 assignment.dataset->numSamples(), assignment.checkNumerics ? " check-numerics" : "",
-                                 assignment.tracePath.empty() ? "" : " trace");
+    return fmt::format("job {} replicas {} dry run", assignment.job->identity(), assignment.job->plan().mesh.replicas);
+  std::string text =
+      fmt::format("job {} replicas {} seed {} samples {}{}{}", assignment.job->identity(),
+                  assignment.job->plan().mesh.replicas, assignment.seed, assignment.dataset->numSamples(),
+                  assignment.checkNumerics ? " check-numerics" : "", assignment.tracePath.empty() ? "" : " trace");
   if (const auto &training = assignment.training)
     text +=
         fmt::format(" epochs {} steps {} lr {} schedule {} shuffle {}{} checkpoint {} every {}/{} replicas {}{}",

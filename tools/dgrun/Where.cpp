@@ -11,11 +11,19 @@
 namespace dg::dgrun {
 
 static Status wrongCount(const Flags &flags, const plan::Plan &plan) {
-  return Status::error(
-      ErrorKind::usage,
-      "-n {}: the plan of {} is for {} ranks (pipe={}, data={}, tensor={}); run it with -n {} or compile it for {}",
-      *flags.ranks, flags.job, plan.mesh.numRanks(), plan.mesh.sizes[0], plan.mesh.sizes[1], plan.mesh.sizes[2],
-      plan.mesh.numRanks(), *flags.ranks);
+  return Status::error(ErrorKind::usage,
+                       "-n {}: the plan of {} is for {} ranks (pipe={}, data={}, tensor={}); run it with -n {}, with a "
+                       "multiple of {} for "
+                       "several replicas of it, or compile it for {}",
+                       *flags.ranks, flags.job, plan.mesh.numRanks(), plan.mesh.sizes[0], plan.mesh.sizes[1],
+                       plan.mesh.sizes[2], plan.mesh.numRanks(), plan.mesh.numRanks(), *flags.ranks);
+}
+
+/// How often the plan runs, where every node starts as many ranks as this one. Where that is no multiple of the plan's,
+/// nodes may start unequally many for one replica: they are counted when they meet.
+static int64_t replicasOf(const Where &where, int64_t numRanks) {
+  const int64_t total = where.numLocal * where.numNodes;
+  return total % numRanks == 0 ? total / numRanks : 1;
 }
 
 static Status useNodes(const Flags &flags, int64_t numRanks, Where &where) {
@@ -57,6 +65,7 @@ Result<Where> findWhere(const Flags &flags, const plan::Plan &plan) {
   int64_t numRanks = plan.mesh.numRanks();
   if (flags.nodes) {
     DG_RETURN_IF_ERROR(useNodes(flags, numRanks, where));
+    where.replicas = replicasOf(where, numRanks);
     if (!where.isAlone())
       return where;
   } else {
@@ -68,13 +77,15 @@ Result<Where> findWhere(const Flags &flags, const plan::Plan &plan) {
       where.numNodes = where.manager->size();
       where.node = where.manager->rank();
       where.numLocal = flags.ranks.value_or(1);
+      where.replicas = replicasOf(where, numRanks);
       where.ranksOnHost = isBound() ? where.numLocal : where.numLocal * where.manager->sizeOnHost();
       return where;
     }
   }
-  if (flags.ranks && *flags.ranks != numRanks)
+  where.numLocal = where.ranksOnHost = flags.ranks.value_or(numRanks);
+  if (where.numLocal % numRanks != 0)
     return wrongCount(flags, plan);
-  where.numLocal = where.ranksOnHost = numRanks;
+  where.replicas = where.numLocal / numRanks;
   return where;
 }
 

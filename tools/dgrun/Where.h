@@ -15,11 +15,13 @@ struct Where {
   int64_t numNodes = 1, node = 0;
   int64_t numLocal = 1;    ///< ranks that this dgrun starts
   int64_t ranksOnHost = 1; ///< with those of other dgruns on this host
+  int64_t replicas = 1;    ///< of the plan, on all nodes together
 
   bool isAlone() const { return numNodes == 1; }
 };
 
-/// Fails (usage) when flags, plan and launcher do not fit together.
+/// Fails (usage) when flags, plan and launcher do not fit together. Several replicas run where the ranks of all nodes,
+/// which start equally many, are a multiple of the plan's.
 Result<Where> findWhere(const Flags &flags, const plan::Plan &plan);
 
 /// Meets the other launchers, if there are any, and runs the job. `fingerprint` must be equal on all nodes.

@@ -4,7 +4,11 @@
 // block makes different. Messages carry what they know from stage to stage, so stages are followed until nothing
 // changes: O(tasks) for each round, and two or three rounds, because chunks are visited in the order in which messages
 // flow.
+//
+// Replicas are one more such axis. Whatever a dealt program computes for a micro-batch differs over it, a sum over
+// micro-batches too; so an update may use no such value before it was reduced over replicas.
 #include "runtime/plan/verify/ReplicaVerifier.h"
+#include "runtime/plan/SampleRows.h"
 #include "runtime/plan/TaskTraits.h"
 
 #include <algorithm>
@@ -78,17 +82,24 @@ private:
   }
 
   State stateOf(ValueId id) const {
-    if (isGiven(id))
-      return {cutOf(plan.values[id]), 0};
-    return states[id];
+    if (!isGiven(id))
+      return states[id];
+    const Axes dealt = plan.values[id].kind == ValueKind::input ? overReplicas : 0;
+    return {Axes(cutOf(plan.values[id]) | dealt), 0};
   }
 
-  void leave(ValueId id, State state) { states[id] = state; }
+  void leave(ValueId id, State state) {
+    if (isPerMicrobatch(phase))
+      state.differs |= overReplicas;
+    states[id] = state;
+  }
 
   Status runRound() {
     isStable = true;
-    for (ChunkId chunk : order)
+    for (ChunkId chunk : order) {
+      phase = plan.chunks[chunk].phase;
       DG_RETURN_IF_ERROR(runChunk(chunk));
+    }
     return Status::ok();
   }
 
@@ -125,6 +136,8 @@ private:
   Status run(TaskId id, const AllReduce &reduce) {
     State state = stateOf(reduce.value);
     Axes axis = bitOf(reduce.axis);
+    if (isChecking && reduce.axis == Axis::replica)
+      DG_RETURN_IF_ERROR(checkCrossing(id, reduce.value));
     if (isChecking && (state.reduced & axis))
       return Status::error(ErrorKind::badInput,
                            "plan: ops[{}] ('{}') sums values[{}] ('{}') over {}, which was summed over it before; "
@@ -160,8 +173,35 @@ private:
     return Status::ok();
   }
 
+  /// What crosses replicas is the sum that each of them has over its own micro-batches, and it does so once in a step.
+  Status checkCrossing(TaskId task, ValueId id) const {
+    auto wrong = [&](std::string_view what) {
+      return Status::error(ErrorKind::badInput, "plan: ops[{}] ('{}') sums values[{}] ('{}') over replicas, {}", task,
+                           plan.tasks[task].name, id, plan.values[id].name, what);
+    };
+    if (isPerMicrobatch(phase))
+      return wrong(fmt::format("in a {} chunk, which some of them may skip; expected an update", nameOf(phase)));
+    if (!(stateOf(id).reduced & bitOf(Axis::replica)) && !(stateOf(id).differs & overReplicas))
+      return wrong("which hold the same; expected a sum over micro-batches");
+    return Status::ok();
+  }
+
+  /// Outside of collectives an update works with what is the same on all replicas: a sum of squares of each one's own
+  /// gradients is none of all gradients.
+  Status checkUpdate(TaskId task, ValueId id) const {
+    if (!isChecking || isPerMicrobatch(phase) || !(stateOf(id).differs & overReplicas))
+      return Status::ok();
+    return Status::error(ErrorKind::badInput,
+                         "plan: ops[{}] ('{}') of the {} reads values[{}] ('{}'), which differs over replica; expected "
+                         "a reduction over it before",
+                         task, plan.tasks[task].name, nameOf(phase), id, plan.values[id].name);
+  }
+
   Status write(TaskId task, ValueId id, State state) {
     const Value &value = plan.values[id];
+    for (ValueId read : readsOf(plan.tasks[task]))
+      if (!isCollective(plan.tasks[task].kind()))
+        DG_RETURN_IF_ERROR(checkUpdate(task, read));
     Axes wrong = Axes(state.differs & ~cutOf(value));
     if (isChecking && isPersistent(value.kind) && wrong)
       return Status::error(
@@ -176,6 +216,9 @@ private:
   /// Inference may leave each data rank the rows of its own samples: they are cut so.
   Status checkOutput(const Port &port, ValueId id) const {
     Axes allowed = cutOf(plan.values[id]);
+    // Each replica is asked for the rows of its own micro-batches.
+    if (program.kind == ProgramKind::infer || hasSampleRows(plan, program, plan.values[id]))
+      allowed |= overReplicas;
     Axes wrong = Axes(stateOf(id).differs & ~allowed);
     if (!wrong)
       return Status::ok();
@@ -187,6 +230,8 @@ private:
   const Plan &plan;
   const PlanFacts &facts;
   const Program &program;
+  const Axes overReplicas = program.dealt.empty() ? 0 : bitOf(Axis::replica); ///< if replicas have samples of their own
+  Phase phase = Phase::begin;                                                 ///< of the chunk that is followed
   std::vector<ChunkId> order;
   std::vector<State> states;         ///< per value
   std::map<uint32_t, Axes> messages; ///< by channel: over which axes they differ

@@ -88,14 +88,16 @@ public:
         given.insert(facts.bufferOf[value]);
   }
 
-  Status run() {
+  Status run(int64_t replica) {
+    slots.clear();
     DG_RETURN_IF_ERROR(checkWritten());
     for (size_t i = 0; i < program.actions[stage].size(); ++i)
-      DG_RETURN_IF_ERROR(runAction(i));
+      if (const Action &action = program.actions[stage][i]; program.isRunBy(replica, plan.chunks[action.chunk], action))
+        DG_RETURN_IF_ERROR(runAction(i));
     for (const Port &port : program.outputs)
       for (ValueId value : port.values)
         if (plan.values[value].stage == stage && !given.contains(facts.bufferOf[value]) &&
-            !slots.contains({facts.bufferOf[value], 0}))
+            !slots.contains({facts.bufferOf[value], program.microbatchesOf(replica)[0] % plan.values[value].slots}))
           return Status::error(ErrorKind::badInput, "plan: program '{}': output '{}' (values[{}]) is never written",
                                nameOf(program.kind), port.name, value);
     return Status::ok();
@@ -214,7 +216,10 @@ public:
         events.emplace(chunk, eventsOf(chunk, sentBuffers));
   }
 
-  Status run() {
+  Status run(int64_t runs) {
+    replica = runs;
+    stages.assign(plan.numStages(), {});
+    underWay.clear(), unread.clear(), joined.clear();
     for (bool moved = true; moved;) {
       moved = false;
       for (uint32_t stage = 0; stage < stages.size(); ++stage)
@@ -279,6 +284,10 @@ private:
     if (state.action == program.actions[stage].size())
       return false;
     const Action &action = program.actions[stage][state.action];
+    if (!program.isRunBy(replica, plan.chunks[action.chunk], action)) {
+      ++state.action;
+      return true;
+    }
     const std::vector<Event> &list = events.at(action.chunk);
     state.done.resize(list.size(), false);
     bool moved = false, complete = true;
@@ -363,6 +372,7 @@ private:
   const Plan &plan;
   const PlanFacts &facts;
   const Program &program;
+  int64_t replica = 0; ///< whose actions are followed
   std::vector<StageState> stages;
   std::map<ChunkId, std::vector<Event>> events;
   std::map<Message, Slot> underWay;
@@ -376,13 +386,18 @@ Status verifyActions(const Plan &plan, const PlanFacts &facts, const Program &pr
   DG_RETURN_IF_ERROR(checkInputs(plan, program));
   for (uint32_t stage = 0; stage < plan.numStages(); ++stage) {
     DG_RETURN_IF_ERROR(checkCounts(plan, program, stage));
-    DG_RETURN_IF_ERROR(SlotHistory(plan, facts, program, stage).run());
+    SlotHistory history(plan, facts, program, stage);
+    for (int64_t replica = 0; replica < plan.mesh.replicas; ++replica)
+      DG_RETURN_IF_ERROR(history.run(replica));
   }
   return Status::ok();
 }
 
 Status verifyProgress(const Plan &plan, const PlanFacts &facts, const Program &program) {
-  return Progress(plan, facts, program).run();
+  Progress progress(plan, facts, program);
+  for (int64_t replica = 0; replica < plan.mesh.replicas; ++replica)
+    DG_RETURN_IF_ERROR(progress.run(replica));
+  return Status::ok();
 }
 
 } // namespace dg::plan

@@ -78,7 +78,7 @@ bool MetricSums::areIn(const plan::Program &program) {
 }
 
 MetricSums::MetricSums(const plan::Plan &plan, const plan::Program &program, plan::Coordinates at)
-    : deal{int64_t(program.microbatches), plan.mesh.sizeOf(plan::Axis::data)}, dataRank(at.data) {
+    : deal(data::dealOf(plan, program, at)), dataRank(at.data) {
   for (const plan::Port &port : program.outputs) {
     if (!port.name.starts_with("metric.") || port.values.empty())
       continue;

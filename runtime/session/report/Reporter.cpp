@@ -96,8 +96,8 @@ void warn(const SaveFailedInfo &info) {
 }
 
 std::string meshText(const plan::Mesh &mesh) {
-  std::string text;
-  for (plan::Axis axis : plan::allAxes)
+  std::string text = mesh.replicas > 1 ? fmt::format("replica={}", mesh.replicas) : "";
+  for (plan::Axis axis : plan::axesOfReplica)
     text += fmt::format("{}{}={}", text.empty() ? "" : ",", nameOf(axis), mesh.sizeOf(axis));
   return text;
 }

@@ -75,7 +75,10 @@ Status TraceRecorder::writePart(const std::string &path) const {
                             rank, lane, JsonLine::quoted(text));
   };
   plan::Coordinates at = plan.mesh.coordinatesOf(rank);
-  label("process_name", 0, fmt::format("rank {} (pipe {}, data {}, tensor {})", rank, at.pipe, at.data, at.tensor));
+  label("process_name", 0,
+        fmt::format("rank {} ({}pipe {}, data {}, tensor {})", rank,
+                    plan.mesh.replicas > 1 ? fmt::format("replica {}, ", at.replica) : "", at.pipe, at.data,
+                    at.tensor));
   for (size_t lane = 0; lane < trace.numLanes(); ++lane)
     label("thread_name", lane, lane == trace.communicationLane() ? "communication" : fmt::format("thread {}", lane));
   TraceFile file(name);

@@ -16,5 +16,7 @@ struct FaultKind {
 };
 
 const std::vector<FaultKind> &faultKinds();
+/// Those of plans of several replicas: what crosses them too often, too seldom, too late, or at all.
+const std::vector<FaultKind> &replicaFaultKinds();
 
 } // namespace dg::plan::testing

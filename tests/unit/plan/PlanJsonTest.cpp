@@ -117,7 +117,7 @@ TEST(PlanJson, MessagesNameThePath) {
   EXPECT_EQ(messageAfter([](Json &d) { d["ops"][5]["buffers"][0] = 3; }),
             "plan.json: ops[5].buffers[0]: expected [value, access], found 3");
   EXPECT_EQ(messageAfter([](Json &d) { d["values"][0]["sharding"][0] = "expert"; }),
-            "plan.json: values[0].sharding[0]: expected one of pipe, data, tensor, found \"expert\"");
+            "plan.json: values[0].sharding[0]: expected one of pipe, data, tensor, replica, found \"expert\"");
   EXPECT_EQ(messageAfter([](Json &d) { d["values"][0]["space"] = "moon"; }),
             "plan.json: values[0].space: expected one of device, host, pinned, found \"moon\"");
   EXPECT_EQ(messageAfter([](Json &d) { d["memory"][0]["device"] = "tpu"; }),

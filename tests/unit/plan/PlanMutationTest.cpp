@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that the verifier is a judge of real plans: plans that dgc made for several meshes are right, and each kind of
 // planted fault, at each place where it can be planted, is refused.
+#include "tests/unit/plan/DgcPlan.h"
 #include "tests/unit/plan/PlanFaults.h"
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdio>
 #include <map>
 
@@ -13,6 +13,7 @@ using namespace dg;
 using namespace dg::plan;
 using dg::plan::testing::FaultKind;
 using dg::plan::testing::faultKinds;
+using dg::plan::testing::planOf;
 
 namespace {
 
@@ -22,19 +23,6 @@ const char *const commands[] = {
     "mlp:4-8-8-4 --batch 8 --optimizer sgd:lr=0.01,momentum=0.5 --mesh pipe=3 --microbatches 4 --schedule 1f1b",
     "mlp:4-8-8-4 --batch 8 --optimizer sgd:lr=0.01 --mesh data=2,tensor=2,pipe=2 --microbatches 2 --schedule gpipe",
 };
-
-/// What `dgc … --emit plan` prints, read.
-Plan planOf(const std::string &arguments) {
-  std::string text, command = std::string(DG_DGC) + " " + arguments + " --emit plan";
-  FILE *pipe = popen(command.c_str(), "r");
-  std::array<char, 4096> part;
-  for (size_t count = 0; pipe && (count = fread(part.data(), 1, part.size(), pipe)) > 0;)
-    text.append(part.data(), count);
-  EXPECT_EQ(pipe ? pclose(pipe) : -1, 0) << command;
-  Result<Plan> plan = fromJson(text);
-  EXPECT_TRUE(plan) << command << ": " << plan.status().message();
-  return plan ? *plan : Plan();
-}
 
 const std::vector<Plan> &plans() {
   static const std::vector<Plan> all = [] {
