@@ -242,6 +242,9 @@ static Status prepareInference(const Flags &flags, const plan::Plan &plan, bool 
     options.memory = *memory;
   }
   DG_RETURN_IF_ERROR(checkInference(plan, options));
+  if (assignment.resume)
+    for (const plan::Plan &smaller : assignment.job->smallerPlans())
+      DG_RETURN_IF_ERROR(assignment.resume->check(smaller, checkpoint::Purpose::inference));
   auto specs = readSpecs("--input", flags.input, flags, assignment.seed);
   if (!specs)
     return specs.status();
