@@ -58,6 +58,11 @@ class Notes(unittest.TestCase):
             with self.subTest(flags):
                 self.check(noted, "dgrun", "mlp.dgx", *DATA, *flags)
 
+    def test_evaluation_on_the_training(self):
+        same = [flag.replace("--data", "--eval-data") for flag in DATA]
+        self.check("--eval-data is what --data is", "dgrun", "mlp.dgx", *DATA, *same)
+        self.check("", "dgrun", "mlp.dgx", *DATA, "--eval-data", "x=randn:16x8", "--eval-data", "y=randint:8:16")
+
     def test_what_a_checkpoint_decides(self):
         self.check("", "dgrun", "mlp.dgx", *DATA, "--checkpoint", "saved", "--lr", "0.5")
         again = ["--resume", "saved", "--epochs", "2"]
