@@ -631,6 +631,12 @@ std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignmen
                                   assignment.resume->state().step));
   notes.insert(notes.end(), assignment.dataNotes.begin(), assignment.dataNotes.end());
   noteIdleDataFlags(flags, assignment, notes);
+  if (assignment.dryRun && (!flags.data.empty() || !flags.evalData.empty() || !flags.input.empty()))
+    notes.push_back("--dry-run reads no data: whether they fit the job is not known from it");
+  const plan::Mesh &mesh = assignment.job->plan().mesh;
+  if (assignment.training && flags.checkReplicas > 0 && mesh.sizeOf(plan::Axis::data) * mesh.replicas == 1)
+    notes.push_back(fmt::format("--check-replicas {}: one rank holds each parameter, there is nothing to compare",
+                                flags.checkReplicas));
   if (const size_t cores = usableCores().size(); flags.threads && *flags.threads > cores)
     notes.push_back(fmt::format("--threads {}: this host has {} cores for this process", *flags.threads, cores));
   for (const auto *dataset : {&assignment.dataset, &assignment.evalDataset})

@@ -54,6 +54,8 @@ class Notes(unittest.TestCase):
                              "lasts 5000 steps, but this training ends with step 20": ["--epochs", "2", "--lr-schedule", "cosine:steps=5000"],
                              "comes to its last part after step 50": ["--steps", "10", "--lr-schedule", "warmup:steps=50+cosine:steps=10"],
                              "--lr 0: no parameter is changed": ["--lr", "0"],
+                             "--check-replicas 5: one rank holds each parameter": ["--steps", "5", "--check-replicas", "5"],
+                             "--dry-run reads no data": ["--dry-run"],
                              "--threads 999: this host has": ["--threads", "999"]}.items():
             with self.subTest(flags):
                 self.check(noted, "dgrun", "mlp.dgx", *DATA, *flags)
