@@ -272,14 +272,14 @@ Result<Request> withSimulatedPrecision(Request request) {
 }
 
 /// Gives the plan its bracketings and its prediction, and proves it.
-Status completePlan(JobPlan &job) {
-  partitioner::CostModel costs(job.cluster);
-  partitioner::chooseBracketings(job.plan, costs);
-  Result<plan::Predicted> predicted = partitioner::simulate(job.plan, costs);
+Status completePlan(plan::Plan &plan, const partitioner::Cluster &cluster) {
+  partitioner::CostModel costs(cluster);
+  partitioner::chooseBracketings(plan, costs);
+  Result<plan::Predicted> predicted = partitioner::simulate(plan, costs);
   if (!predicted)
     return predicted.status();
-  job.plan.predicted = *predicted;
-  if (Status status = plan::verify(job.plan); !status)
+  plan.predicted = *predicted;
+  if (Status status = plan::verify(plan); !status)
     return Status::error(ErrorKind::runFailed, "the plan is not sound, which is a fault of dgc: {}", status.message());
   return Status::ok();
 }
@@ -357,6 +357,9 @@ Result<std::vector<PackageFile>> pack(const Request &request, std::string modelB
                                     {"model.mlirbc", std::move(modelBytes)},
                                     {"parameters.json", std::move(parameters)},
                                     {"cluster.json", partitioner::toJson(job.cluster)}};
+  for (const plan::Plan &smaller : job.smaller)
+    files.push_back(
+        {fmt::format("plan-{}.json", smaller.findProgram(plan::ProgramKind::infer)->batch), plan::toJson(smaller)});
   if (job.planned)
     files.push_back({"explain.json", explanationOf(*job.planned, Form::json)});
   if (request.savePhases)
@@ -388,6 +391,30 @@ void noteIdleFlags(const Request &request, const plan::Plan &plan, Messages &mes
                                                   plan.model.optimizer));
   if (request.reducesWide && plan.mesh.sizeOf(plan::Axis::data) == 1)
     messages.add(Message::Kind::note, "--reduce-precision f32 changes nothing: there is one data rank");
+}
+
+/// The plans for the smaller sizes of --batch, the largest first: it has most of the kernels.
+Status addSizes(JobPlan &job, mlir::ModuleOp module, const Request &request, const StepSource &step) {
+  if (request.smallerBatches.empty())
+    return Status::ok();
+  if (step.isTraining)
+    return Status::error(ErrorKind::usage,
+                         "--batch: a training has one size; several are for an inference: give one, or --infer");
+  if (job.plan.mesh.numRanks() > 1)
+    return Status::error(ErrorKind::usage,
+                         "--batch: several sizes are for one rank, this plan has {}: give one size, or one rank",
+                         job.plan.mesh.numRanks());
+  for (auto size = request.smallerBatches.rbegin(); size != request.smallerBatches.rend(); ++size) {
+    mlir::ModuleOp own = module;
+    if (step.readAgain) { // shapes were computed with the rows of the largest
+      Result<mlir::ModuleOp> again = step.readAgain(*size);
+      if (!again)
+        return again.status();
+      own = *again;
+    }
+    DG_RETURN_IF_ERROR(addSmaller(job, own, request, step, *size));
+  }
+  return Status::ok();
 }
 
 Result<Output> run(const Request &given, Messages &messages) {
@@ -447,6 +474,10 @@ Result<Output> run(const Request &given, Messages &messages) {
     messages.add(Message::Kind::note, parametersAsText(parameters));
   watch.note("reading the model");
 
+  const bool isPrinted = request.emit != Emit::package && request.emit != Emit::nothing;
+  if (isPrinted && !request.smallerBatches.empty())
+    return Status::error(ErrorKind::usage, "--emit prints one size, --batch has {}: give one",
+                         request.smallerBatches.size() + 1);
   Result<JobPlan> job = planJob(module, withFixedBatch(module, *step, request), *step, messages);
   if (!job)
     return job.status();
@@ -457,10 +488,15 @@ Result<Output> run(const Request &given, Messages &messages) {
   if (job->planned)
     job->planned->machines = describeHost(request, job->plan.mesh.numRanks());
   noteIdleFlags(request, job->plan, messages);
+  if (!isPrinted)
+    DG_RETURN_IF_ERROR(addSizes(*job, module, request, *step));
   watch.note("passes, plan and kernels as loops");
   const bool isExplainedAlone = request.emit == Emit::nothing && request.simulate == Form::none;
   if (request.emit != Emit::dg && !isExplainedAlone)
-    DG_RETURN_IF_ERROR(completePlan(*job));
+    DG_RETURN_IF_ERROR(completePlan(job->plan, job->cluster));
+  if (request.emit != Emit::dg && !isExplainedAlone)
+    for (plan::Plan &smaller : job->smaller)
+      DG_RETURN_IF_ERROR(completePlan(smaller, job->cluster));
   watch.note("predicting and proving the plan");
   if (request.emit == Emit::nothing) {
     output.text = simulationOf(*job, request.simulate) + explanationOf(*job->planned, request.explain);

@@ -65,7 +65,8 @@ struct Request {
   std::vector<std::string> frozenStatistics; ///< of running statistics that are not moved
   bool metrics = false;                      ///< evaluations compute more than loss and accuracy
   int64_t batch = 0;
-  std::map<std::string, int64_t> bindings;      ///< symbolic dimension → size, but for "batch"
+  std::vector<int64_t> smallerBatches;     ///< of an inference on one rank: sizes below `batch` that the job has too
+  std::map<std::string, int64_t> bindings; ///< symbolic dimension → size, but for "batch"
   std::map<std::string, std::string> constants; ///< input → .npy file
   std::string weights;                    ///< safetensors or ONNX file; "": each parameter starts as the model says
   std::vector<std::string> weightRenames; ///< "backbone.*=features.*": tensors of it as parameters

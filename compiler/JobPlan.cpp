@@ -63,9 +63,9 @@ plan::Search adopt(const PlannedStep &planned, Request &request) {
   return search;
 }
 
-/// Passes, tasks, schedule and arenas.
+/// Passes, tasks, schedule and arenas. Kernels and literals are added to those of `shared`, where it is given.
 Result<JobPlan> split(mlir::ModuleOp module, const Request &request, const StepSource &source,
-                      passes::PipelineOptions pipeline) {
+                      passes::PipelineOptions pipeline, JobPlan *shared = nullptr) {
   Result<plan::Mesh> mesh = passes::parseMesh(request.mesh);
   if (!mesh)
     return mesh.status();
@@ -109,8 +109,11 @@ Result<JobPlan> split(mlir::ModuleOp module, const Request &request, const StepS
   planOptions.batch = batch->samples;
   planOptions.microbatches = uint32_t(batch->microbatches);
   std::vector<plan::ChunkRole> roles;
-  job.kernels = std::make_unique<codegen::KernelSet>(*module.getContext(), source.targets);
-  mlir::FailureOr<plan::Plan> plan = codegen::buildPlan(*job.module, planOptions, *job.kernels, job.literals, roles);
+  if (!shared)
+    job.kernels = std::make_unique<codegen::KernelSet>(*module.getContext(), source.targets);
+  JobPlan &owner = shared ? *shared : job;
+  mlir::FailureOr<plan::Plan> plan =
+      codegen::buildPlan(*job.module, planOptions, *owner.kernels, owner.literals, roles);
   if (failed(plan))
     return diagnosed();
   job.plan = std::move(*plan);
@@ -246,6 +249,21 @@ Result<JobPlan> planJob(mlir::ModuleOp module, const Request &request, const Ste
   if (job)
     job->plan.search.stopped = "given by hand";
   return job;
+}
+
+Status addSmaller(JobPlan &job, mlir::ModuleOp module, const Request &request, const StepSource &source,
+                  int64_t batch) {
+  Request own = request;
+  own.batch = batch;
+  own.mesh.clear(); // one rank, which was checked
+  own.ranks = 0;
+  own.pins.clear(), own.forbidden.clear();
+  own.emit = Emit::package;
+  Result<JobPlan> smaller = split(module, own, source, {}, &job);
+  if (!smaller)
+    return smaller.status();
+  job.smaller.insert(job.smaller.begin(), std::move(smaller->plan));
+  return Status::ok();
 }
 
 } // namespace dg::compiler

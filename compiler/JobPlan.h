@@ -45,11 +45,16 @@ struct JobPlan {
   PhaseLog phases;
   partitioner::Cluster cluster;
   std::optional<PlannedStep> planned; ///< of a searched plan: what the search found, and why
+  std::vector<plan::Plan> smaller;    ///< for smaller batches, in rising order; kernels and literals are shared
 };
 
 /// Splits a copy of the module as the flags say: mesh, micro-batches and schedule by hand, or all that a search finds,
 /// searched again with less memory where the arena turns out larger than a device, of which `messages` then tells.
 /// With Emit::dg only `module` is set.
 Result<JobPlan> planJob(mlir::ModuleOp module, const Request &request, const StepSource &source, Messages &messages);
+
+/// Adds the plan for `batch` samples, fewer than the job's, without a prediction: the kernels that the job has already
+/// are the same.
+Status addSmaller(JobPlan &job, mlir::ModuleOp module, const Request &request, const StepSource &source, int64_t batch);
 
 } // namespace dg::compiler

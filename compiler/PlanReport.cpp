@@ -119,6 +119,10 @@ Json simulationJson(const JobPlan &job) {
   json["tflops_per_device"] = figures.tflopsPerDevice;
   json["model_tflops_per_device"] = figures.modelTflopsPerDevice;
   json["utilisation"] = figures.utilisation;
+  for (const plan::Plan &smaller : job.smaller)
+    json["sizes"].push_back({{"batch", smaller.findProgram(plan::ProgramKind::infer)->batch},
+                             {"step_us", smaller.predicted.stepUs},
+                             {"peak_bytes", smaller.predicted.peakBytes}});
   json["compute_us"] = predicted.computeUs;
   json["comm_us"] = predicted.commUs;
   json["bubble"] = predicted.bubble;
@@ -144,6 +148,9 @@ std::string simulationText(const JobPlan &job) {
                               planned.cluster.numDevices(), plan::nameOf(search.best.configuration.precision)));
   line("parameters", fmt::format("{:.0f}", planned.model.parameterElements));
   line("step_us", fmt::format("{:.1f}", predicted.stepUs));
+  for (const plan::Plan &smaller : job.smaller)
+    line(fmt::format("step_us of {}", smaller.findProgram(plan::ProgramKind::infer)->batch).c_str(),
+         fmt::format("{:.1f}", smaller.predicted.stepUs));
   line("tflops_per_device",
        fmt::format("{:.4g} ({:.4g} without recomputation)", figures.tflopsPerDevice, figures.modelTflopsPerDevice));
   line("utilisation", fmt::format("{:.1f} %", 100 * figures.utilisation));

@@ -31,7 +31,10 @@ class PlanBuilder {
 public:
   PlanBuilder(ModuleOp module, const PlanOptions &options, KernelSet &kernels, std::vector<LiteralTensor> &literals,
               std::vector<plan::ChunkRole> &roles)
-      : module(module), options(options), kernels(kernels), literals(literals), roles(roles) {}
+      : module(module), options(options), kernels(kernels), literals(literals), roles(roles) {
+    for (const LiteralTensor &known : literals) // of another plan of the same job
+      literalNames.try_emplace(known.elements, known.name);
+  }
 
   FailureOr<plan::Plan> run() {
     result.mesh = options.mesh;

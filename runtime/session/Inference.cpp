@@ -99,14 +99,16 @@ namespace {
 class ResultFile {
 public:
   /// With a row for each sample, or the whole value. `memory`: of a result that goes to stdout.
-  ResultFile(const plan::Value &value, plan::ValueId id, std::string path, int memory, int64_t samples, bool isWhole)
-      : value(&value), id(id), isWhole(isWhole), path(std::move(path)),
-        memory(this->path == standardOutput ? memory : -1) {
-    std::vector<int64_t> shape = value.globalShape;
+  ResultFile(const plan::Plan &plan, const plan::Program &program, std::string output, std::string path, int memory,
+             int64_t samples)
+      : output(std::move(output)), path(std::move(path)), memory(this->path == standardOutput ? memory : -1) {
+    readFrom(plan, program);
+    isWhole = !plan::hasSampleRows(plan, program, *value);
+    std::vector<int64_t> shape = value->globalShape;
     if (!isWhole)
       shape[0] = samples;
-    header = data::makeNpyHeader(value.dtype, shape);
-    rowBytes = *data::bytesOf({shape.begin() + (isWhole ? 0 : 1), shape.end()}, plan::sizeOf(value.dtype));
+    header = data::makeNpyHeader(value->dtype, shape);
+    rowBytes = *data::bytesOf({shape.begin() + (isWhole ? 0 : 1), shape.end()}, plan::sizeOf(value->dtype));
     fileBytes = int64_t(header.size()) + (isWhole ? 1 : samples) * rowBytes;
   }
   ~ResultFile() {
@@ -114,6 +116,12 @@ public:
       ::close(file);
   }
   ResultFile(ResultFile &&other) noexcept = delete;
+
+  /// From now on its rows are those of the output of this plan, which are the same but for their number.
+  void readFrom(const plan::Plan &plan, const plan::Program &program) {
+    id = findOutput(program, output)->values.front();
+    value = &plan.values[id];
+  }
 
   Status create() const {
     int made = memory >= 0 ? ::dup(memory) : makeFileAnew(partialOf(path)); // every rank knows the name
@@ -153,9 +161,7 @@ public:
     return int64_t(value->stage) == at.pipe && at.tensor == 0 && (!isWhole || (at.data == 0 && at.replica == 0));
   }
 
-  const plan::Value *value;
-  plan::ValueId id;
-  const bool isWhole; ///< the value has no row for each sample: it is written once
+  bool isWhole = false; ///< the value has no row for each sample: it is written once
 
 private:
   Status failed(int error) const {
@@ -173,7 +179,9 @@ private:
     }
     return std::fflush(stdout) == 0 ? Status::ok() : failed(errno);
   }
-  std::string path, header;
+  const plan::Value *value = nullptr;
+  plan::ValueId id = 0;
+  std::string output, path, header;
   int memory;
   int64_t rowBytes = 0, fileBytes = 0;
   int file = -1;
@@ -181,35 +189,50 @@ private:
 
 } // namespace
 
-static Status inferAll(const RankRun &run, const InferenceOptions &options, const data::Dataset &dataset,
-                       data::Feeder &feeder, std::span<const std::unique_ptr<ResultFile>> files, bool &hasPeerFailed) {
+namespace {
+
+/// The samples of one plan, in batches of its size.
+struct Part {
+  int64_t first = 0, count = 0;
+};
+
+/// What a run has done so far, over its parts.
+struct Progress {
+  uint64_t steps = 0, arenaBytes = 0;
+  data::DataWait wait;
+};
+
+} // namespace
+
+static Status inferBatches(const RankRun &run, const InferenceOptions &options, Part part, data::Feeder &feeder,
+                           std::span<const std::unique_ptr<ResultFile>> files, Progress &progress,
+                           bool &hasPeerFailed) {
   size_t index = indexOfProgram(run.plan, plan::ProgramKind::infer);
   const plan::Program &program = run.plan.programs[index];
   plan::Coordinates at = run.at();
-  data::Deal deal = data::dealOf(run.plan, program, at);
-  // Without a batch all inputs together are one sample, also where there is no input.
-  bool isWhole = program.batch == 0;
-  int64_t samples = isWhole ? 1 : dataset.numSamples(), batch = isWhole ? 1 : program.batch;
+  const data::Deal deal = data::dealOf(run.plan, program, at);
+  const int64_t batch = std::max<int64_t>(program.batch, 1);
   std::vector<int64_t> ofStep(static_cast<size_t>(batch));
   dg_scalars scalars{};
   scalars.seed = options.seed;
+  scalars.step = progress.steps;
   if (run.plan.findProgram(plan::ProgramKind::prepare))
     if (Status status = run.executor.runStep(indexOfProgram(run.plan, plan::ProgramKind::prepare), scalars); !status) {
       hasPeerFailed = true;
       return status;
     }
-  for (int64_t position = 0; position < samples; position += batch) {
-    int64_t count = std::min(batch, samples - position);
+  for (int64_t position = part.first, end = part.first + part.count; position < end; position += batch) {
+    int64_t count = std::min(batch, end - position);
     std::iota(ofStep.begin(), ofStep.end(), position);
     DG_RETURN_IF_ERROR(feeder.fill(std::span(ofStep).first(size_t(count))));
-    ++scalars.step;
+    progress.steps = ++scalars.step;
     auto begin = std::chrono::steady_clock::now();
     if (Status status = run.executor.runStep(index, scalars, feeder.samples()); !status) {
       hasPeerFailed = true;
       return status;
     }
     double stepUs = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
-    run.reporter.inferred({int64_t(scalars.step), count, stepUs});
+    run.reporter.inferred({int64_t(scalars.step), count, stepUs, int64_t(program.batch)});
     if (run.trace)
       run.trace->collect(plan::ProgramKind::infer, scalars.step);
     for (const auto &file : files)
@@ -218,30 +241,61 @@ static Status inferAll(const RankRun &run, const InferenceOptions &options, cons
         DG_RETURN_IF_ERROR(file->writeRows(run.executor, m, position + rows.begin, rows.size));
       }
   }
-  for (const auto &file : files)
-    if (file->isWhole && file->isMine(at))
-      DG_RETURN_IF_ERROR(file->writeRows(run.executor, 0, 0, 1));
   return Status::ok();
 }
 
-Status runInference(const RankRun &run, const InferenceOptions &options, const data::Dataset &dataset,
-                    bool &hasPeerFailed) {
-  DG_RETURN_IF_ERROR(checkResults(run.plan, options, dataset.numSamples()));
-  auto begin = std::chrono::steady_clock::now();
+/// One part on the run's plan and executor; the feeder is gone before another executor comes.
+static Status inferPart(const RankRun &run, const InferenceOptions &options, const data::Dataset &dataset, Part part,
+                        std::span<const std::unique_ptr<ResultFile>> files, Progress &progress, bool &hasPeerFailed) {
   const plan::Program &program = *run.plan.findProgram(plan::ProgramKind::infer);
   auto feeder = data::Feeder::create(run.plan, program, dataset, run.at(),
                                      [&](plan::ValueId id, uint32_t m) { return run.executor.inputBuffer(id, m); });
   if (!feeder)
     return feeder.status();
-  feeder->readAhead(run.readAhead,
-                    data::inTurn(std::max<int64_t>(dataset.numSamples(), 1), std::max<int64_t>(program.batch, 1)));
+  data::StepOrder order = data::inTurn(part.count, std::max<int64_t>(program.batch, 1));
+  feeder->readAhead(run.readAhead, {order.count, [order, first = part.first](int64_t step, int64_t number) {
+                                      return first + order.sample(step, number);
+                                    }});
+  for (const auto &file : files)
+    file->readFrom(run.plan, program);
+  Status status = inferBatches(run, options, part, *feeder, files, progress, hasPeerFailed);
+  const data::DataWait wait = feeder->wait();
+  progress.wait.waitSeconds += wait.waitSeconds, progress.wait.readSeconds += wait.readSeconds;
+  progress.wait.readers = wait.readers, progress.wait.bytes = std::max(progress.wait.bytes, wait.bytes);
+  progress.arenaBytes = std::max(progress.arenaBytes, run.executor.arenaBytes());
+  for (const auto &file : files)
+    if (status && file->isWhole && file->isMine(run.at()))
+      status = file->writeRows(run.executor, 0, 0, 1);
+  return status;
+}
+
+/// Whole batches on the run's plan, and what is left on the plan of `rest` where it has one.
+static Status inferAll(const RankRun &run, const InferenceOptions &options, const data::Dataset &dataset,
+                       const RestRun &rest, std::span<const std::unique_ptr<ResultFile>> files, Progress &progress,
+                       bool &hasPeerFailed) {
+  const plan::Program &program = *run.plan.findProgram(plan::ProgramKind::infer);
+  // Without a batch all inputs together are one sample, also where there is no input.
+  const int64_t samples = program.batch == 0 ? 1 : dataset.numSamples();
+  const int64_t numLeft = rest.plan ? samples % program.batch : 0;
+  DG_RETURN_IF_ERROR(inferPart(run, options, dataset, {0, samples - numLeft}, files, progress, hasPeerFailed));
+  if (numLeft == 0)
+    return Status::ok();
+  Result<Executor *> executor = rest.make();
+  if (!executor)
+    return executor.status();
+  RankRun last(*rest.plan, run.rank, **executor, run.reporter);
+  last.readAhead = run.readAhead;
+  return inferPart(last, options, dataset, {samples - numLeft, numLeft}, files, progress, hasPeerFailed);
+}
+
+Status runInference(const RankRun &run, const InferenceOptions &options, const data::Dataset &dataset,
+                    bool &hasPeerFailed, const RestRun &rest) {
+  DG_RETURN_IF_ERROR(checkResults(run.plan, options, dataset.numSamples()));
+  auto begin = std::chrono::steady_clock::now();
+  const plan::Program &program = *run.plan.findProgram(plan::ProgramKind::infer);
   std::vector<std::unique_ptr<ResultFile>> files;
-  for (const auto &[name, path] : options.outputs) {
-    plan::ValueId id = findOutput(program, name)->values.front();
-    const plan::Value &value = run.plan.values[id];
-    files.push_back(std::make_unique<ResultFile>(value, id, path, options.memory, dataset.numSamples(),
-                                                 !plan::hasSampleRows(run.plan, program, value)));
-  }
+  for (const auto &[name, path] : options.outputs)
+    files.push_back(std::make_unique<ResultFile>(run.plan, program, name, path, options.memory, dataset.numSamples()));
   StartInfo info;
   info.plan = &run.plan;
   info.program = plan::ProgramKind::infer;
@@ -260,8 +314,9 @@ Status runInference(const RankRun &run, const InferenceOptions &options, const d
   if (status)
     status = each([](ResultFile &file) { return file.open(); });
   run.setPhase(RankPhase::inferring);
+  Progress progress;
   if (status)
-    status = inferAll(run, options, dataset, *feeder, files, hasPeerFailed);
+    status = inferAll(run, options, dataset, rest, files, progress, hasPeerFailed);
   if (status)
     status = each([](ResultFile &file) { return file.synchronise(); });
   if (!hasPeerFailed)
@@ -272,10 +327,10 @@ Status runInference(const RankRun &run, const InferenceOptions &options, const d
     removeUnfinishedResults(options);
   if (status) {
     EndInfo end;
-    end.steps = program.batch == 0 ? 1 : (dataset.numSamples() + program.batch - 1) / program.batch;
+    end.steps = int64_t(progress.steps);
     end.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    end.arenaBytes = run.executor.arenaBytes(), end.peakBytes = run.peakBytes();
-    end.samples = dataset.numSamples(), end.data = feeder->wait();
+    end.arenaBytes = progress.arenaBytes, end.peakBytes = run.peakBytes();
+    end.samples = dataset.numSamples(), end.data = progress.wait;
     run.reporter.end(end);
   }
   run.reporter.flush();

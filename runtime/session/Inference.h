@@ -6,6 +6,7 @@
 #include "runtime/data/Dataset.h"
 #include "runtime/session/RankRun.h"
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -30,8 +31,14 @@ Status checkResults(const plan::Plan &plan, const InferenceOptions &options, int
 /// What ranks that were ended before their results were whole have left.
 void removeUnfinishedResults(const InferenceOptions &options);
 
+/// What runs the samples that are left after whole batches, where a smaller batch holds them.
+struct RestRun {
+  const plan::Plan *plan = nullptr;         ///< null: the last batch is padded
+  std::function<Result<Executor *>()> make; ///< takes the place of the run's executor, which is gone then
+};
+
 /// Every rank calls it. Each rank writes the rows it computed; a file appears under its name only when it is whole.
 Status runInference(const RankRun &run, const InferenceOptions &options, const data::Dataset &dataset,
-                    bool &hasPeerFailed);
+                    bool &hasPeerFailed, const RestRun &rest = {});
 
 } // namespace dg::session

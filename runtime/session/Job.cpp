@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session/Job.h"
 
+#include "runtime/data/Dataset.h"
 #include "runtime/device/host/ObjectFile.h"
 #include "runtime/device/host/ObjectLibrary.h"
 #include "runtime/plan/Replication.h"
+#include "runtime/plan/SampleRows.h"
 #include "runtime/session/TargetSupport.h"
 #include "runtime/support/Json.h"
 
@@ -26,32 +28,99 @@ Result<std::unique_ptr<Job>> Job::open(const std::string &path, const std::strin
     DG_RETURN_IF_ERROR(package->checkSignature(*trusted));
   std::unique_ptr<Job> job(new Job());
   job->package = std::move(*package);
-  DG_RETURN_IF_ERROR(job->readPlan());
+  DG_RETURN_IF_ERROR(job->readPlans());
   DG_RETURN_IF_ERROR(job->readInitialTensors());
   DG_RETURN_IF_ERROR(job->checkObjects(target));
   return job;
 }
 
-Status Job::readPlan() {
-  auto text = package.text(planEntry);
+Result<plan::Plan> Job::readPlan(const std::string &entry) const {
+  auto text = package.text(entry);
   if (!text)
     return text.status();
   auto read = plan::fromJson(std::string(*text));
-  if (!read)
-    return Status::error(read.status().kind(), "{}: {}: {}", path(), planEntry, read.status().message());
-  thePlan = std::move(*read);
-  if (Status status = plan::verify(thePlan); !status)
-    return Status::error(status.kind(), "{}: {}: {}", path(), planEntry, status.message());
-  if (thePlan.mesh.replicas > 1)
+  Status status = read ? plan::verify(*read) : read.status();
+  if (!status)
+    return Status::error(status.kind(), "{}: {}: {}", path(), entry, status.message());
+  if (read->mesh.replicas > 1)
     return Status::error(ErrorKind::badInput,
-                         "{}: {}: the plan is for {} replicas, expected one: dgrun -n says how many", path(), planEntry,
-                         thePlan.mesh.replicas);
+                         "{}: {}: the plan is for {} replicas, expected one: dgrun -n says how many", path(), entry,
+                         read->mesh.replicas);
+  return read;
+}
+
+/// Samples of a step of the inference; 0: it has none, or no batch.
+static int64_t batchOf(const plan::Plan &plan) {
+  const plan::Program *program = plan.findProgram(plan::ProgramKind::infer);
+  return program ? program->batch : 0;
+}
+
+/// Whether `plan` takes and gives the same samples as `whole`, fewer at once: feeding and results rely on it.
+static Status checkSmaller(const plan::Plan &whole, const plan::Plan &plan) {
+  auto differs = [](const std::string &what) {
+    return Status::error(ErrorKind::badInput, "{} differs from plan.json; compile the model again", what);
+  };
+  const int64_t batch = batchOf(plan);
+  if (batch < 1 || batch >= batchOf(whole) || plan.mesh.numRanks() != 1 || whole.mesh.numRanks() != 1)
+    return Status::error(ErrorKind::badInput, "a batch of {} on {} ranks, expected fewer samples than {}, on one rank",
+                         batch, plan.mesh.numRanks(), batchOf(whole));
+  const plan::Program &program = *plan.findProgram(plan::ProgramKind::infer),
+                      &other = *whole.findProgram(plan::ProgramKind::infer);
+  auto arguments = data::argumentsOf(plan, program), expected = data::argumentsOf(whole, other);
+  if (!arguments || !expected)
+    return arguments ? expected.status() : arguments.status();
+  auto isSame = [](const data::Argument &a, const data::Argument &b) {
+    return a.name == b.name && a.dtype == b.dtype && a.sampleShape == b.sampleShape && a.isWhole == b.isWhole;
+  };
+  if (!std::ranges::equal(*arguments, *expected, isSame))
+    return differs("an argument");
+  if (program.outputs.size() != other.outputs.size())
+    return differs("the number of outputs");
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    const plan::Port &port = program.outputs[i], &of = other.outputs[i];
+    if (port.name != of.name || port.values.size() != of.values.size())
+      return differs(fmt::format("output '{}'", port.name));
+    if (port.values.empty())
+      continue;
+    const plan::Value &value = plan.values[port.values.front()], &model = whole.values[of.values.front()];
+    const bool hasRows = plan::hasSampleRows(plan, program, value);
+    auto rowOf = [](const plan::Value &v) {
+      return std::vector<int64_t>(v.globalShape.begin() + (v.globalShape.empty() ? 0 : 1), v.globalShape.end());
+    };
+    if (value.dtype != model.dtype || hasRows != plan::hasSampleRows(whole, other, model) ||
+        (hasRows && rowOf(value) != rowOf(model)))
+      return differs(fmt::format("output '{}'", port.name));
+  }
+  return Status::ok();
+}
+
+Status Job::readPlans() {
+  auto whole = readPlan(planEntry);
+  if (!whole)
+    return whole.status();
+  thePlan = std::move(*whole);
+  for (const std::string &entry : package.entries()) {
+    if (!entry.starts_with("plan-") || !entry.ends_with(".json"))
+      continue;
+    auto read = readPlan(entry);
+    if (!read)
+      return read.status();
+    if (Status status = checkSmaller(thePlan, *read); !status)
+      return Status::error(status.kind(), "{}: {}: {}", path(), entry, status.message());
+    smaller.push_back(std::move(*read));
+  }
+  std::ranges::sort(smaller, {}, batchOf);
   return Status::ok();
 }
 
 Status Job::replicate(int64_t replicas) {
   if (replicas == 1)
     return Status::ok();
+  if (!smaller.empty())
+    return Status::error(ErrorKind::usage,
+                         "{}: has {} batch sizes, which run on one rank: run it with -n 1, or compile it with one "
+                         "--batch",
+                         path(), smaller.size() + 1);
   auto made = plan::replicate(thePlan, replicas);
   if (!made)
     return Status::error(made.status().kind(), "{}: {}", path(), made.status().message());
@@ -59,6 +128,13 @@ Status Job::replicate(int64_t replicas) {
     return Status::error(status.kind(), "{}: {} replicas of its plan: {}", path(), replicas, status.message());
   thePlan = std::move(*made);
   return Status::ok();
+}
+
+const plan::Plan &Job::planFor(int64_t samples) const {
+  for (const plan::Plan &plan : smaller)
+    if (batchOf(plan) >= samples)
+      return plan;
+  return thePlan;
 }
 
 /// "train.x86-64-v3.so" → x86-64-v3.

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace dg::session {
 
@@ -26,6 +27,10 @@ public:
   /// has too few micro-batches for them.
   Status replicate(int64_t replicas);
   const plan::Plan &plan() const { return thePlan; }
+  /// The plans of the same inference for smaller batches (dgc --batch 1,8,64), the smallest first.
+  const std::vector<plan::Plan> &smallerPlans() const { return smaller; }
+  /// The plan with the smallest batch that holds so many samples; plan() where none does.
+  const plan::Plan &planFor(int64_t samples) const;
   /// The targets of the package that this host can run, the best first.
   std::vector<std::string> targets() const;
   /// The others, each with what this host lacks; "" if there are none.
@@ -49,11 +54,13 @@ private:
     std::vector<std::string> entries;
   };
   Job() = default;
-  Status readPlan();
+  Result<plan::Plan> readPlan(const std::string &entry) const;
+  Status readPlans();
   Status checkObjects(const std::string &wanted);
   Status readInitialTensors();
   package::Package package;
   plan::Plan thePlan;
+  std::vector<plan::Plan> smaller;
   std::vector<Objects> runnable; ///< the best first
   std::string refused;
   std::optional<package::Safetensors> initial;

@@ -47,14 +47,15 @@ private:
   void takeCore();
   Status connect();
   Status chooseTarget();
-  Status makeExecutor();
+  Status makeExecutor(const plan::Plan &of);
+  RestRun restRun();
   Result<int> work();
   Status agree(const Status &mine);
   Result<std::unique_ptr<Reporter>> makeReporter() const;
 
   RankContext &context;
   const Assignment &assignment;
-  const plan::Plan &plan = assignment.job->plan();
+  const plan::Plan &plan = planOf(assignment);
   CoreUse cores;
   std::string target; ///< the same on every rank
   /// A forked process has fewer pages of libraries at first than the one that it came from.
@@ -169,7 +170,7 @@ Status RankSession::chooseTarget() {
                        why.empty() ? "" : fmt::format(", not {}", why), best == "x86-64-v3" ? "" : best + ",");
 }
 
-Status RankSession::makeExecutor() {
+Status RankSession::makeExecutor(const plan::Plan &of) {
   context.board().phase.store(uint32_t(RankPhase::loading), std::memory_order_relaxed);
   ExecutorOptions options;
   options.threads = assignment.threads;
@@ -185,7 +186,7 @@ Status RankSession::makeExecutor() {
     last = found ? *found : std::span<const std::byte>();
     return found;
   };
-  if (!assignment.tracePath.empty() || assignment.profile) {
+  if ((!assignment.tracePath.empty() || assignment.profile) && &of == &plan) {
     TraceRecorder::Uses uses = {!assignment.tracePath.empty(), assignment.profile};
     trace = std::make_unique<TraceRecorder>(plan, context.rank(), uses);
     options.trace = trace->hook();
@@ -194,13 +195,36 @@ Status RankSession::makeExecutor() {
   if (!loaded)
     return loaded.status();
   kernels = std::move(*loaded);
-  auto made = Executor::create(plan, plan.mesh.coordinatesOf(context.rank()), assignment.device.make(*kernels),
+  auto made = Executor::create(of, of.mesh.coordinatesOf(context.rank()), assignment.device.make(*kernels),
                                transport.get(), options);
   assignment.job->forget(last);
   if (!made)
     return made.status();
   executor = std::move(*made);
   return Status::ok();
+}
+
+/// What it costs to begin on another plan, whose parameters are loaded and packed anew: 1 GB/s, and kernels.
+static double loadUs(const plan::Plan &plan) {
+  constexpr double bytesPerUs = 1000, leastUs = 1000;
+  return leastUs + double(plan.memory.front().persistentBytes) / bytesPerUs;
+}
+
+/// What is left after whole batches runs on the smallest plan that holds it, where that saves more than it costs to
+/// begin on it. A trace is of one plan.
+RestRun RankSession::restRun() {
+  const plan::Program &program = *plan.findProgram(plan::ProgramKind::infer);
+  const int64_t numLeft = program.batch > 0 ? assignment.dataset->numSamples() % program.batch : 0;
+  const plan::Plan &rest = assignment.job->planFor(numLeft);
+  if (numLeft == 0 || &rest == &plan || trace || plan.predicted.stepUs - rest.predicted.stepUs < loadUs(rest))
+    return {};
+  return {&rest, [this, &rest]() -> Result<Executor *> {
+            executor.reset();
+            DG_RETURN_IF_ERROR(makeExecutor(rest));
+            if (assignment.resume)
+              DG_RETURN_IF_ERROR(assignment.resume->restore(rest, rest.mesh.coordinatesOf(context.rank()), *executor));
+            return executor.get();
+          }};
 }
 
 Result<std::unique_ptr<Reporter>> RankSession::makeReporter() const {
@@ -237,7 +261,7 @@ Result<int> RankSession::work() {
     return 0;
   }
   DG_RETURN_IF_ERROR(chooseTarget());
-  DG_RETURN_IF_ERROR(makeExecutor());
+  DG_RETURN_IF_ERROR(makeExecutor(plan));
   // No rank starts a step, with its deadlines, before every rank is ready.
   if (Status ready = context.barrier(deadlineIn(std::max(longestMeeting, assignment.timeout))); !ready) {
     hasPeerFailed = true;
@@ -287,7 +311,7 @@ Result<int> RankSession::work() {
     if (assignment.resume)
       status = assignment.resume->restore(plan, run.at(), *executor);
     if (status && assignment.inference) {
-      status = runInference(run, *assignment.inference, *assignment.dataset, isPeers);
+      status = runInference(run, *assignment.inference, *assignment.dataset, isPeers, restRun());
     } else if (status) {
       auto isWhole = runEvaluation(run, *assignment.evaluation, *assignment.dataset, isPeers);
       status = isWhole.status();
@@ -326,6 +350,11 @@ int RankSession::run() {
   }
   context.awaitStop(deadlineIn(longestExplanation + 2 * assignment.timeout));
   return code.status().exitCode();
+}
+
+const plan::Plan &planOf(const Assignment &assignment) {
+  return assignment.inference && assignment.dataset ? assignment.job->planFor(assignment.dataset->numSamples())
+                                                    : assignment.job->plan();
 }
 
 uint64_t snapshotBytes(const Assignment &assignment, int64_t rank) {

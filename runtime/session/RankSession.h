@@ -46,6 +46,8 @@ struct Assignment {
   std::optional<SavedCheckpoint> saved; ///< where they do
 };
 
+/// The plan that the run begins with: of several sizes the smallest that holds all samples, else the job's own.
+const plan::Plan &planOf(const Assignment &assignment);
 /// Bytes of one snapshot of that rank; 0 where none is taken.
 uint64_t snapshotBytes(const Assignment &assignment, int64_t rank);
 /// The step of the latest checkpoint that this training has written.

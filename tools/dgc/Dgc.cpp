@@ -100,9 +100,14 @@ int main(int argc, char **argv) {
       "--metrics", request.metrics,
       "evaluations of a training job also tell top-5, F1 and accuracy of each class, of two classes the AUC,\n"
       "of a regression MSE and MAE (default: loss and accuracy)");
+  std::vector<std::string> batches;
   what->add_option(
-          "--batch", request.batch,
-          "samples of a batch over all ranks: the size of dimension \"batch\" (default: the model's, where it has one)")
+          "--batch", batches,
+          "samples of a batch over all ranks: the size of dimension \"batch\" (default: the model's, where it\n"
+          "has one); of --infer on one rank several (1,8,64): dgrun takes the smallest that holds what is left")
+      ->delimiter(',')
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check(wholeNumber(1, dg::compiler::maxBatch));
   std::vector<std::string> binds;
   what->add_option("--bind", binds,
@@ -282,6 +287,16 @@ int main(int argc, char **argv) {
       std::none_of(request.precisionOverrides.begin(), request.precisionOverrides.end(), isHalf))
     return endWithUsage("{}: only a loss of f16 is scaled; leave it out, or give --precision f16",
                         scale->count() > 0 ? "--loss-scale" : "--loss-scale-interval");
+  for (const std::string &text : batches)
+    request.smallerBatches.push_back(std::strtoll(text.c_str(), nullptr, 10));
+  std::sort(request.smallerBatches.begin(), request.smallerBatches.end());
+  if (auto twice = std::adjacent_find(request.smallerBatches.begin(), request.smallerBatches.end());
+      twice != request.smallerBatches.end())
+    return endWithUsage("--batch: {} is given twice; give each size once, as --batch 1,8,64", *twice);
+  if (!request.smallerBatches.empty()) {
+    request.batch = request.smallerBatches.back();
+    request.smallerBatches.pop_back();
+  }
   for (const std::string &bind : binds) {
     size_t equals = bind.rfind('=');
     std::string name = bind.substr(0, equals), digits = equals == std::string::npos ? "" : bind.substr(equals + 1);

@@ -96,7 +96,7 @@ int main(int argc, char **argv) {
   if (where->node == 0)
     for (const std::string &note : dgrun::notesOn(flags, *assignment))
       fmt::print(stderr, "dgrun: note: {}\n", printable(note));
-  const plan::Plan &plan = (*job)->plan();
+  const plan::Plan &plan = session::planOf(*assignment);
   options.numRanks = plan.mesh.numRanks();
   options.timeout = assignment->timeout;
   options.describeTask = [&](uint32_t task) {

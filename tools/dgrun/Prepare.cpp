@@ -178,16 +178,23 @@ static std::string findTrainingFlag(const Flags &flags) {
   return "";
 }
 
+/// The job and the files that sources name alone: what a run must not write over.
+static std::vector<std::string> readFiles(const Flags &flags,
+                                          std::initializer_list<const std::vector<std::string> *> sources) {
+  std::vector<std::string> read = {flags.job};
+  for (const std::vector<std::string> *all : sources)
+    for (const std::string &text : *all) {
+      const std::string file = text.substr(text.find('=') + 1);
+      read.push_back(file.starts_with("@") ? file.substr(1) : file);
+    }
+  return read;
+}
+
 /// A result would take the place of what is read.
 static Status checkOverwritten(const Flags &flags, const session::InferenceOptions &options) {
-  std::vector<std::string> read = {flags.job};
-  for (const std::string &text : flags.input) {
-    const std::string file = text.substr(text.find('=') + 1);
-    read.push_back(file.starts_with("@") ? file.substr(1) : file);
-  }
   std::error_code error;
   for (const auto &[name, path] : options.outputs)
-    for (const std::string &file : read)
+    for (const std::string &file : readFiles(flags, {&flags.input}))
       if (fs::equivalent(path, file, error))
         return Status::error(ErrorKind::usage, "--output {}={}: is {}, which is read: choose another name", name, path,
                              file);
@@ -242,13 +249,16 @@ static Status prepareInference(const Flags &flags, const plan::Plan &plan, bool 
     options.memory = *memory;
   }
   DG_RETURN_IF_ERROR(checkInference(plan, options));
+  if (assignment.resume)
+    for (const plan::Plan &smaller : assignment.job->smallerPlans())
+      DG_RETURN_IF_ERROR(assignment.resume->check(smaller, checkpoint::Purpose::inference));
   auto specs = readSpecs("--input", flags.input, flags, assignment.seed);
   if (!specs)
     return specs.status();
   auto dataset = openDataset(plan, plan::ProgramKind::infer, *specs);
   if (!dataset)
     return dataset.status();
-  DG_RETURN_IF_ERROR(checkResults(plan, options, dataset->numSamples()));
+  DG_RETURN_IF_ERROR(checkResults(assignment.job->planFor(dataset->numSamples()), options, dataset->numSamples()));
   DG_RETURN_IF_ERROR(checkOverwritten(flags, options));
   assignment.dataset.emplace(std::move(*dataset));
   assignment.inference = std::move(options);
@@ -422,11 +432,15 @@ static Status prepareTraining(const Flags &flags, const plan::Plan &plan, Assign
 }
 
 /// Asked before the run, not after it.
-static Status checkTrace(const std::string &path) {
+static Status checkTrace(const Flags &flags) {
+  const std::string &path = flags.trace;
   if (path.empty())
     return Status::ok();
   std::string folder = std::filesystem::path(path).parent_path().string();
   std::error_code ignored;
+  for (const std::string &file : readFiles(flags, {&flags.data, &flags.evalData, &flags.input}))
+    if (fs::equivalent(path, file, ignored))
+      return Status::error(ErrorKind::usage, "--trace {}: is {}, which is read: choose another name", path, file);
   if (folder.empty() || std::filesystem::is_directory(folder, ignored))
     return Status::ok();
   return Status::error(ErrorKind::usage, "--trace {}: there is no folder {}: make it, or choose another", path, folder);
@@ -434,7 +448,7 @@ static Status checkTrace(const std::string &path) {
 
 Result<Assignment> prepare(const Flags &flags, const session::Job &job, const Where &where) {
   const plan::Plan &plan = job.plan();
-  DG_RETURN_IF_ERROR(checkTrace(flags.trace));
+  DG_RETURN_IF_ERROR(checkTrace(flags));
   Assignment assignment;
   assignment.job = &job;
   assignment.json = flags.json;
@@ -619,6 +633,12 @@ std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignmen
                                   assignment.resume->state().step));
   notes.insert(notes.end(), assignment.dataNotes.begin(), assignment.dataNotes.end());
   noteIdleDataFlags(flags, assignment, notes);
+  if (assignment.dryRun && (!flags.data.empty() || !flags.evalData.empty() || !flags.input.empty()))
+    notes.push_back("--dry-run reads no data: whether they fit the job is not known from it");
+  const plan::Mesh &mesh = assignment.job->plan().mesh;
+  if (assignment.training && flags.checkReplicas > 0 && mesh.sizeOf(plan::Axis::data) * mesh.replicas == 1)
+    notes.push_back(fmt::format("--check-replicas {}: one rank holds each parameter, there is nothing to compare",
+                                flags.checkReplicas));
   if (const size_t cores = usableCores().size(); flags.threads && *flags.threads > cores)
     notes.push_back(fmt::format("--threads {}: this host has {} cores for this process", *flags.threads, cores));
   for (const auto *dataset : {&assignment.dataset, &assignment.evalDataset})
@@ -652,6 +672,10 @@ std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignmen
     notes.push_back(fmt::format("{} holds no checkpoint yet: this run begins at step 0", flags.checkpoint));
   if (std::string own = findOwnTargets(flags.data, assignment.dataset->arguments()); !own.empty())
     notes.push_back(own);
+  if (const std::set<std::string> read(flags.data.begin(), flags.data.end());
+      !flags.evalData.empty() && read == std::set<std::string>(flags.evalData.begin(), flags.evalData.end()))
+    notes.push_back("--eval-data is what --data is: the evaluation is on the samples of the training; --validation 0.1 "
+                    "holds some of them out");
   if (flags.learningRate == 0.0)
     notes.push_back("--lr 0: no parameter is changed");
   const int64_t stepsPerEpoch =

@@ -420,6 +420,7 @@ Result<std::string> pageData(const Report &report) {
                {"difference", differenceJson(report)},
                {"reasons", reasonsJson(*report.job)},
                {"parameters", parametersJson(*report.job)},
+               {"sizes", report.job->sizes},
                {"phases", std::move(*phases)}};
   return data.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

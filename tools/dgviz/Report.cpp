@@ -85,7 +85,7 @@ Result<Report> makeReport(const ReportInputs &inputs) {
 
 Result<Report> makeReport(plan::Plan plan) {
   Report report;
-  report.job = std::make_unique<Job>(Job{"", std::move(plan), {}, {}, {}, {}});
+  report.job = std::make_unique<Job>(Job{"", std::move(plan), {}, {}, {}, {}, {}});
   Result<Machines> machines = machinesFor(*report.job, "");
   if (!machines)
     return machines.status();

@@ -67,6 +67,8 @@ private:
         line("predicted  step {}, compute {}, communication {}, bubble {:.1f} %, on {}", timeText(view.figures.stepUs),
              timeText(view.figures.computeUs), timeText(view.figures.commUs), view.figures.bubble * 100,
              printable(report.clusterName));
+    for (const auto &[samples, stepUs] : report.job->sizes)
+      line("size       {} samples: step {}", samples, timeText(stepUs));
     if (!report.isOwnCluster)
       line("           the plan was made for other machines, where its step takes {}", timeText(plan.predicted.stepUs));
     if (plan.search.lowerBoundUs > 0) {

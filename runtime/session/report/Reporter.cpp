@@ -140,7 +140,7 @@ public:
   }
   void inferred(const InferredInfo &info) override {
     JsonLine line("step");
-    line.add("step", info.step).add("step_us", info.stepUs).add("samples", info.samples);
+    line.add("step", info.step).add("step_us", info.stepUs).add("samples", info.samples).add("batch", info.batch);
     print(std::move(line), throttle.isDue());
   }
   void epoch(const EpochInfo &info) override {

@@ -48,6 +48,7 @@ struct StepInfo {
 struct InferredInfo {
   int64_t step = 0, samples = 0;
   double stepUs = 0;
+  int64_t batch = 0; ///< of the plan that ran it
 };
 
 struct EpochInfo {

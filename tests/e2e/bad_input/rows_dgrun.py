@@ -268,6 +268,8 @@ def flag_rows():
     add("checkpoints every what", ["--checkpoint", "new", "--checkpoint-every", "3foo"], USAGE, ["3foo", "500steps"])
     add("checkpoints to a folder that cannot be made", ["--checkpoint", "/proc/new"], USAGE, ["/proc/new", "cannot be made"])
     add("checkpoints to a file", ["--checkpoint", "x.npy"], USAGE, ["x.npy"])
+    add("a trace in place of the job", ["--trace", "mlp.dgx"], USAGE, ["--trace mlp.dgx", "which is read"])
+    add("a trace in place of the data", ["--trace", "./x.npy"], USAGE, ["--trace ./x.npy", "which is read"])
     add("trace to a missing folder", ["--trace", "nowhere/trace.json"], USAGE, ["nowhere/trace.json", "folder"])
     add("a batch of no evaluations", ["--eval-batch", "2"], USAGE, ["--eval-batch", "--eval-data"])
     add("a rate of an evaluation", ["--evaluate", "--eval-data", "x=x.npy", "--eval-data", "y=y.npy", "--lr", "1"], USAGE, ["--lr", "--evaluate"], data=[])

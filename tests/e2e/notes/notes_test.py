@@ -54,9 +54,16 @@ class Notes(unittest.TestCase):
                              "lasts 5000 steps, but this training ends with step 20": ["--epochs", "2", "--lr-schedule", "cosine:steps=5000"],
                              "comes to its last part after step 50": ["--steps", "10", "--lr-schedule", "warmup:steps=50+cosine:steps=10"],
                              "--lr 0: no parameter is changed": ["--lr", "0"],
+                             "--check-replicas 5: one rank holds each parameter": ["--steps", "5", "--check-replicas", "5"],
+                             "--dry-run reads no data": ["--dry-run"],
                              "--threads 999: this host has": ["--threads", "999"]}.items():
             with self.subTest(flags):
                 self.check(noted, "dgrun", "mlp.dgx", *DATA, *flags)
+
+    def test_evaluation_on_the_training(self):
+        same = [flag.replace("--data", "--eval-data") for flag in DATA]
+        self.check("--eval-data is what --data is", "dgrun", "mlp.dgx", *DATA, *same)
+        self.check("", "dgrun", "mlp.dgx", *DATA, "--eval-data", "x=randn:16x8", "--eval-data", "y=randint:8:16")
 
     def test_what_a_checkpoint_decides(self):
         self.check("", "dgrun", "mlp.dgx", *DATA, "--checkpoint", "saved", "--lr", "0.5")

@@ -373,6 +373,34 @@ TEST_F(Dgrun, anotherPlanContinues) {
   expectFailure(train(pack(1, 2), {"--epochs", "9", "--seed", "5", "--resume", directory}), 2, {"seed 0"});
 }
 
+TEST_F(Dgrun, plansOfSmallerBatchesTakeAndGiveTheSame) {
+  auto packed = [&](const plan::Plan &smaller) {
+    std::string path = folder.path("sizes.dgx"), kernels = readFile(DG_TOY_OBJECT);
+    Status status = package::writePackage(
+        path, {package::PackageEntry::ofText("plan.json", plan::toJson(test::toyPlan(1, 1, 10, 1))),
+               package::PackageEntry::ofText("plan-4.json", plan::toJson(smaller)),
+               package::PackageEntry::ofText("train.native.so", kernels)});
+    EXPECT_TRUE(status) << status.message();
+    return path;
+  };
+  auto infer = [&](const plan::Plan &smaller, int samples) {
+    return run({packed(smaller), "--json", "--input", "x=randn:" + std::to_string(samples) + "x3"});
+  };
+  const plan::Plan good = test::toyPlan(1, 1, 4, 1);
+  for (auto [samples, batch] : {std::pair(3, 4), {4, 4}, {5, 10}, {10, 10}}) {
+    CommandResult result = infer(good, samples);
+    ASSERT_EQ(result.code, 0) << result.error;
+    EXPECT_EQ(eventsOf(result, "start")[0]["batch"], batch);
+  }
+  plan::Plan renamed = good;
+  for (plan::Program &program : renamed.programs)
+    for (plan::Port &port : program.outputs)
+      port.name += "2";
+  expectFailure(infer(renamed, 3), 65, {"plan-4.json", "output", "differs from plan.json"});
+  expectFailure(infer(test::toyPlan(1, 1, 10, 1), 3), 65, {"plan-4.json", "expected fewer samples than 10"});
+  expectFailure(infer(test::toyPlan(1, 2, 4, 1), 3), 65, {"plan-4.json", "on 2 ranks", "on one rank"});
+}
+
 TEST_F(Dgrun, infersWithTrainedWeights) {
   std::string directory = folder.path("ckpt"), results = folder.path("p.npy"), untrained = folder.path("q.npy");
   ASSERT_EQ(train(pack(1, 2), {"--epochs", "2", "--checkpoint", directory}).code, 0);

@@ -23,7 +23,17 @@ Result<Job> readJob(const std::string &path) {
   Result<plan::Plan> plan = plan::fromJson(std::string(*text));
   if (!plan)
     return Status::error(plan.status().kind(), "{}: {}", path, plan.status().message());
-  Job job{path, std::move(*plan), {}, {}, {}, {}};
+  Job job{path, std::move(*plan), {}, {}, {}, {}, {}};
+  for (const std::string &entry : package->entries()) {
+    if (!entry.starts_with("plan-") || !entry.ends_with(".json"))
+      continue;
+    Result<std::string_view> other = package->text(entry);
+    Result<plan::Plan> smaller = other ? plan::fromJson(std::string(*other)) : Result<plan::Plan>(other.status());
+    if (!smaller)
+      return Status::error(smaller.status().kind(), "{}: {}: {}", path, entry, smaller.status().message());
+    if (const plan::Program *program = smaller->findProgram(plan::ProgramKind::infer))
+      job.sizes[program->batch] = smaller->predicted.stepUs;
+  }
   if (package->has("parameters.json")) {
     Result<std::vector<Parameter>> parameters = parametersFromJson(std::string(*package->text("parameters.json")));
     if (!parameters)

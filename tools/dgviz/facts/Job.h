@@ -10,6 +10,7 @@
 #include "partitioner/model/Cluster.h"
 #include "runtime/plan/Plan.h"
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -22,6 +23,7 @@ struct Job {
   std::optional<SearchReasons> reasons;        ///< of a searched plan
   std::optional<partitioner::Cluster> cluster; ///< that it was predicted on; none in packages of older versions
   std::vector<Parameter> parameters;           ///< none in packages of older versions
+  std::map<int64_t, double> sizes;             ///< of an inference with smaller batches too: predicted us by samples
 };
 
 /// Fails with badInput, and a message that names the file, on anything that is not a whole package with a readable

@@ -39,6 +39,7 @@ function showSummary() {
   card(cards, 'Peak memory', bytesText(f.peak_bytes), plan.memory.length > 1 ? plan.memory.slice(0, 4).map((m, s) => 'stage ' + s + ': ' + bytesText(m.arena_bytes)).join(', ') + (plan.memory.length > 4 ? ', …' : '') : 'of each device', 'peak');
   card(cards, 'Imbalance', percent(f.imbalance), plan.memory.length > 1 ? 'stage ' + f.slowest_stage + ' computes longest' : 'one stage', 'imbalance');
   card(cards, 'Gap to the bound', (search.lower_bound_us || 0) > 0 ? percent(search.gap || 0) : '–', (search.lower_bound_us || 0) > 0 ? 'by the search: ' + timeText(search.lower_bound_us * (1 + (search.gap || 0))) + ', at least ' + timeText(search.lower_bound_us) : 'no bound: ' + (search.stopped || 'no search'), 'gap');
+  if (view.sizes.length) card(cards, 'Smaller batches', view.sizes.map((size) => size[0]).join(', '), view.sizes.map((size) => size[0] + ': ' + timeText(size[1])).join(', '), 'sizes');
   card(cards, 'Devices', String(ranks), meshText, 'ranks');
   card(cards, 'Parameters', countText(plan.model.parameters), plan.model.optimizer || 'no optimizer', 'parameters');
   const pair = put(host, 'div', { class: 'pair' });
