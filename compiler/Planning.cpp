@@ -2,6 +2,7 @@
 #include "compiler/Planning.h"
 
 #include "compiler/Messages.h"
+#include "ir/dialect/Dialect.h"
 #include "partitioner/schedule/ScheduleDescriptor.h"
 #include "partitioner/search/Conflict.h"
 #include "passes/partition/ExtractModel.h"
@@ -156,10 +157,11 @@ Result<PlannedStep> planStep(mlir::ModuleOp module, const Request &request, cons
   passes::buildWholePipeline(manager, pipeline);
   if (failed(manager.run(*whole)))
     return diagnosed();
-  if (auto reasons = (*whole)->getAttrOfType<mlir::ArrayAttr>("dg.precision"))
-    for (auto reason : reasons.getAsRange<mlir::ArrayAttr>()) {
-      auto text = [&](unsigned index) { return mlir::cast<mlir::StringAttr>(reason[index]).str(); };
-      planned.precision.push_back({text(0), text(1), text(2), text(3)});
+  if (auto reasons = (*whole)->getAttrOfType<mlir::ArrayAttr>(ir::precisionName))
+    for (auto reason : reasons.getAsRange<ir::PrecisionAttr>()) {
+      std::string type;
+      llvm::raw_string_ostream(type) << reason.getType();
+      planned.precision.push_back({reason.getLabel().str(), reason.getKind().str(), type, reason.getWhy().str()});
     }
   mlir::FailureOr<partitioner::Model> model = passes::extractModel(*whole);
   if (failed(model))

@@ -42,10 +42,11 @@ def SetMesh : Pass<"dg-set-mesh", "mlir::ModuleOp"> {
     Later passes read the mesh from the module.
     ```mlir
     // before, and after data=2
-    module {                                                module attributes {dg.mesh = {data = 2 : i64, pipe = 1 : i64, tensor = 1 : i64}} {
+    module {                                                module attributes {dg.mesh = #dg.mesh<data = 2, tensor = 1, pipe = 1>} {
       dg.graph @infer(…) { … }                                dg.graph @infer(…) { … }
     ```
   }];
+  let dependentDialects = ["::dg::ir::DGDialect"]; // of the mesh; the module may be empty
   let options = [Option<"pipe", "pipe", "int64_t", "1", "Stages of the pipeline">,
                  Option<"data", "data", "int64_t", "1", "Ranks that share the samples of a micro-batch">,
                  Option<"tensor", "tensor", "int64_t", "1", "Ranks that share a tensor">];
@@ -105,7 +106,7 @@ def MixedPrecision : Pass<"dg-mixed-precision", "mlir::ModuleOp"> {
   let description = [{
     Products, convolutions and attention have operands and results of 16 bits; elementwise ops, movements and the rows of layer norm follow what they
     read; losses, statistics, functions with steep slopes and ops that are not known to gain stay as they are. Parameters stay f32. The module's attribute
-    "dg.precision" has for each op its name, kind, type and reason.
+    `dg.precision` has a `#dg.precision` for each op: its name, kind, type and reason.
     ```mlir
     // before, and after precision=bf16
     %p = dg.linear %x, %w                                   %1 = dg.cast %x {to = bf16} : (tensor<4x6xf32>) -> tensor<4x6xbf16>
@@ -331,7 +332,7 @@ def PlanGraph : Pass<"dg-plan-graph", "mlir::ModuleOp"> {
     // before, in a module with tensor=2
     %p = dg.matmul %x, %w {place = #dg.place<label = "p", origin = 1>}
     // after
-    %p = dg.matmul %x, %w {dg.cut = {dim = 1 : i64, result = 0 : i64}, place = #dg.place<label = "p", origin = 1, stage = 0>}
+    %p = dg.matmul %x, %w {dg.cut = #dg.cut<result 0, dim 1>, place = #dg.place<label = "p", origin = 1, stage = 0>}
     ```
     In dgc the cluster, memory and pins are the request's; here it is the host and the mesh is one by hand.
   }];
@@ -349,7 +350,7 @@ def AssignShardings : Pass<"dg-assign-shardings", "mlir::ModuleOp"> {
     An op has a sharding for each operand, then for each result: the axes that cut its dimensions, and those over which it is a partial sum.
     ```mlir
     // before, in a module with data=2 and tensor=2
-    %h = dg.matmul %x, %w {dg.cut = {dim = 1 : i64, result = 0 : i64}, transpose_rhs}
+    %h = dg.matmul %x, %w {dg.cut = #dg.cut<result 0, dim 1>, transpose_rhs}
     %y = dg.matmul %h, %v {transpose_rhs}
     // after: %y is a sum of two
     %h = dg.matmul %x, %w {place = #dg.place<…, shardings = <["data", ""], []>, <["tensor", ""], []>, <["data", "tensor"], []>>, transpose_rhs}
@@ -360,7 +361,7 @@ def AssignShardings : Pass<"dg-assign-shardings", "mlir::ModuleOp"> {
 }
 
 def VerifyPartition : Pass<"dg-verify-partition", "mlir::ModuleOp"> {
-  let summary = "Closes the partition phase: every op has a stage, every operand and result a sharding of its rank";
+  let summary = "Closes the partition phase: every op has a stage, every operand and result a sharding of its rank that divides evenly";
   let description = [{
     ```mlir
     // before                                               // after

@@ -55,43 +55,6 @@ void DGDialect::initialize() {
       >();
 }
 
-//===- ShardingAttr ----------------------------------------------------------------------------------------------===//
-
-static ParseResult parseAxes(AsmParser &parser, SmallVectorImpl<StringAttr> &axes) {
-  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&]() -> ParseResult {
-    std::string axis;
-    if (parser.parseString(&axis))
-      return failure();
-    axes.push_back(StringAttr::get(parser.getContext(), axis));
-    return success();
-  });
-}
-
-Attribute ShardingAttr::parse(AsmParser &parser, Type) {
-  SmallVector<StringAttr> dims, partial;
-  if (parser.parseLess() || parseAxes(parser, dims) || parser.parseComma() || parseAxes(parser, partial) ||
-      parser.parseGreater())
-    return {};
-  return ShardingAttr::get(parser.getContext(), dims, partial);
-}
-
-void ShardingAttr::print(AsmPrinter &printer) const {
-  auto printAxes = [&](ArrayRef<StringAttr> axes) {
-    printer << '[';
-    llvm::interleaveComma(axes, printer, [&](StringAttr axis) { printer.printString(axis.getValue()); });
-    printer << ']';
-  };
-  printer << '<';
-  printAxes(getDims());
-  printer << ", ";
-  printAxes(getPartial());
-  printer << '>';
-}
-
-ShardingAttr dg::ir::wholeSharding(MLIRContext *context, int64_t rank) {
-  return ShardingAttr::get(context, SmallVector<StringAttr>(rank, StringAttr::get(context, "")), {});
-}
-
 //===- PlaceAttr -------------------------------------------------------------------------------------------------===//
 
 PlaceAttr dg::ir::getPlace(Operation *op) {

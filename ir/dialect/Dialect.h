@@ -42,6 +42,14 @@ PlaceAttr withOrigin(PlaceAttr place, int64_t origin, Phase phase);
 PlaceAttr withShardings(PlaceAttr place, llvm::ArrayRef<ShardingAttr> shardings);
 PlaceAttr withLabel(PlaceAttr place, llvm::StringRef label);
 
+/// The names of the attributes that carry other decisions: a MeshAttr and an array of PrecisionAttr of a module, a
+/// CutAttr of an op, and, without a value, of a forward op whose results are made again in the backward pass.
+inline constexpr llvm::StringLiteral meshName = "dg.mesh", precisionName = "dg.precision", cutName = "dg.cut",
+                                     recomputeName = "dg.recompute";
+
+/// Of an axis and of the whole mesh; three such axes can be multiplied in 64 bits.
+inline constexpr int64_t maxRanks = 1 << 20;
+
 /// A new op about which nothing is decided yet.
 template <typename Op, typename... Args> Op create(mlir::OpBuilder &builder, mlir::Location loc, Args &&...args) {
   return builder.create<Op>(loc, std::forward<Args>(args)..., PlaceAttr());

@@ -63,14 +63,14 @@ public:
   /// Takes what was decided about the tensor axis.
   LogicalResult takeCuts() {
     for (Operation &op : graph.getBody().front()) {
-      std::optional<Cut> cut = takeCut(&op);
+      CutAttr cut = takeCut(&op);
       if (!cut)
         continue;
-      std::optional<int32_t> factor = cut->of == Cut::Of::nothing ? int32_t(-1) : chosenFactor(&op, *cut);
+      std::optional<int32_t> factor = cut.getOf() == CutOf::whole ? int32_t(-1) : chosenFactor(&op, cut);
       if (!factor)
         return op.emitOpError() << "cannot be cut over tensor=" << mesh.sizeOf("tensor") << " along dimension "
-                                << cut->dim << " of " << (cut->of == Cut::Of::result ? "result " : "operand ")
-                                << cut->index << ": expected one that it divides";
+                                << cut.getDim() << " of " << stringifyCutOf(cut.getOf()) << " " << cut.getIndex()
+                                << ": expected one that its sharding rule can cut so many ways";
       chosen[&op] = *factor;
     }
     return success();
@@ -269,13 +269,13 @@ private:
   }
 
   /// The factor of the dimension; nothing where there is none that can be cut.
-  std::optional<int32_t> chosenFactor(Operation *op, const Cut &cut) const {
+  std::optional<int32_t> chosenFactor(Operation *op, CutAttr cut) const {
     auto ruled = dyn_cast<ShardingRuleOp>(op);
     if (!ruled)
       return std::nullopt;
     ShardingRule rule = ruled.getShardingRule();
-    const auto &uses = cut.of == Cut::Of::result ? rule.results : rule.operands;
-    const size_t index = size_t(cut.index), dim = size_t(cut.dim); // what is negative is too large
+    const auto &uses = cut.getOf() == CutOf::result ? rule.results : rule.operands;
+    const size_t index = size_t(cut.getIndex()), dim = size_t(cut.getDim());
     if (index >= uses.size() || dim >= uses[index].size() || uses[index][dim].empty())
       return std::nullopt;
     int32_t factor = uses[index][dim].front();

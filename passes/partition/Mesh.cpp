@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/partition/Mesh.h"
 
+#include "ir/dialect/Dialect.h"
+
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace dg::passes {
 
-Status checkMesh(const plan::Mesh &mesh) {
-  for (plan::Axis axis : plan::axesOfReplica)
-    if (int64_t size = mesh.sizeOf(axis); size < 1 || size > maxRanks)
-      return Status::error(ErrorKind::usage, "mesh has {}={}, expected a size from 1 to {}", nameOf(axis), size,
-                           maxRanks);
-  if (int64_t ranks = mesh.numRanks(); ranks > maxRanks)
-    return Status::error(ErrorKind::usage, "mesh has {} ranks, expected at most {}", ranks, maxRanks);
-  return Status::ok();
-}
+using ir::maxRanks;
 
 Result<plan::Mesh> parseMesh(llvm::StringRef text) {
   plan::Mesh mesh;

@@ -8,14 +8,9 @@
 
 namespace dg::passes {
 
-/// Of an axis and of the whole mesh; three such axes can be multiplied in 64 bits.
-inline constexpr int64_t maxRanks = 1 << 20;
-
 /// Reads "data=2,tensor=1,pipe=2", as dgc --mesh takes it (axes left out have size 1). Fails with usage: unknown or
-/// repeated axis, size below 1.
+/// repeated axis, an axis or a mesh without a rank or
+/// with more than ir::maxRanks.
 Result<plan::Mesh> parseMesh(llvm::StringRef text);
-
-/// Fails with usage where an axis or the mesh has no rank or more than `maxRanks`.
-Status checkMesh(const plan::Mesh &mesh);
 
 } // namespace dg::passes

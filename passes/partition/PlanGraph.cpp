@@ -44,7 +44,7 @@ bool canCutWeights(const Model &model, uint32_t tensor) {
 }
 
 /// A factor as the dimension of the first result, or else operand, that it cuts: factors change with the rule.
-Cut cutOf(const ModelOp &op, int32_t choice) {
+CutAttr cutOf(MLIRContext *context, const ModelOp &op, int32_t choice) {
   auto dimOf = [&](const std::vector<int32_t> &factors) -> std::optional<int64_t> {
     auto found = llvm::find(factors, choice);
     return found == factors.end() ? std::nullopt : std::optional<int64_t>(found - factors.begin());
@@ -52,15 +52,15 @@ Cut cutOf(const ModelOp &op, int32_t choice) {
   if (choice >= 0) {
     for (auto [index, use] : llvm::enumerate(op.results))
       if (auto dim = dimOf(use.factors))
-        return {Cut::Of::result, int64_t(index), *dim};
+        return CutAttr::get(context, CutOf::result, int64_t(index), *dim);
     for (const partitioner::ModelUse &use : op.operands)
       if (auto dim = dimOf(use.factors))
-        return {Cut::Of::operand, use.operand, *dim};
+        return CutAttr::get(context, CutOf::operand, use.operand, *dim);
     for (const partitioner::ModelParameter &parameter : op.parameters)
       if (auto dim = dimOf(parameter.factors))
-        return {Cut::Of::operand, parameter.operand, *dim};
+        return CutAttr::get(context, CutOf::operand, parameter.operand, *dim);
   }
-  return {};
+  return CutAttr::get(context, CutOf::whole, 0, 0);
 }
 
 struct PlanGraphPass : impl::PlanGraphBase<PlanGraphPass> {
@@ -97,7 +97,7 @@ private:
       stages = partitioner::stagesByOp(*best);
       if (how.tensor > 1)
         for (auto [op, own, choice] : llvm::zip_equal(ops, model.ops, partitioner::choicesByOp(*best)))
-          setCut(op, cutOf(own, choice));
+          setCut(op, cutOf(&getContext(), own, choice));
       markRecomputed(ops, model, *best, stages);
       if (found && numParts == how.pipe)
         *found = {partitioner::inOrderOf(model, *best), std::move(*best)};

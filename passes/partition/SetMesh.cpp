@@ -2,7 +2,6 @@
 // Writes the mesh into the module, where every later pass reads it.
 #include "passes/Passes.h"
 #include "passes/partition/Decisions.h"
-#include "passes/partition/Mesh.h"
 
 using namespace mlir;
 
@@ -18,11 +17,8 @@ struct SetMeshPass : impl::SetMeshBase<SetMeshPass> {
   void runOnOperation() override {
     plan::Mesh mesh;
     mesh.sizes = {pipe, data, tensor};
-    if (Status status = checkMesh(mesh); !status) {
-      getOperation().emitError(status.message());
-      return signalPassFailure();
-    }
-    setMesh(getOperation(), mesh);
+    if (failed(setMesh(getOperation(), mesh)))
+      signalPassFailure();
   }
 };
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Closes the partition phase: from here on every op has a stage, and every operand and result a sharding of its rank.
+// Closes the partition phase: from here on every op has a stage, and every operand and result a sharding of its rank
+// whose axes divide it.
 #include "ir/ops/structure/GraphOps.h"
 #include "passes/Passes.h"
+#include "passes/partition/Decisions.h"
 #include "passes/partition/Sharding.h"
 
 using namespace mlir;
@@ -16,6 +18,7 @@ using namespace ir;
 
 struct VerifyPartitionPass : impl::VerifyPartitionBase<VerifyPartitionPass> {
   void runOnOperation() override {
+    mesh = getMesh(getOperation());
     for (auto graph : getOperation().getOps<GraphOp>())
       for (Operation &op : graph.getBody().front())
         if (failed(verify(&op)))
@@ -23,7 +26,7 @@ struct VerifyPartitionPass : impl::VerifyPartitionBase<VerifyPartitionPass> {
   }
 
 private:
-  static LogicalResult verify(Operation *op) {
+  LogicalResult verify(Operation *op) const {
     if (!isa<ReturnOp>(op) && getPlace(op).getStage() < 0)
       return op->emitOpError("has no stage after the partition phase, expected one from --dg-plan-graph");
     OpShardings shardings = getShardings(op);
@@ -41,7 +44,7 @@ private:
     return success();
   }
 
-  static LogicalResult verify(Operation *op, Value value, ShardingAttr sharding) {
+  LogicalResult verify(Operation *op, Value value, ShardingAttr sharding) const {
     if (int64_t(sharding.getDims().size()) != tensorOf(value).getRank())
       return op->emitOpError() << "has a sharding of " << sharding.getDims().size() << " dimensions for a "
                                << value.getType();
@@ -51,8 +54,15 @@ private:
         if (!axis.empty() && !axes.insert(axis).second)
           return op->emitOpError() << "has the axis " << axis << " twice in the sharding of a " << value.getType()
                                    << ", expected each axis at most once";
+    for (auto [dim, axis] : llvm::enumerate(sharding.getDims()))
+      if (!axis.empty() && tensorOf(value).getDimSize(int64_t(dim)) % mesh.sizeOf(axis.str()) != 0)
+        return op->emitOpError() << "has dimension " << dim << " of a " << value.getType() << " cut over "
+                                 << axis.getValue() << "=" << mesh.sizeOf(axis.str())
+                                 << ", expected a size that it divides";
     return success();
   }
+
+  plan::Mesh mesh;
 };
 
 } // namespace

@@ -166,10 +166,9 @@ private:
     Type type = decision.type ? decision.type : op->getNumResults() ? elementOf(op->getResult(0)) : Type();
     if (!type || !isa<FloatType>(type))
       return;
-    StringRef label = getPlace(op).getLabel().getValue();
-    std::string typeName;
-    llvm::raw_string_ostream(typeName) << type;
-    reasons.push_back(builder.getStrArrayAttr({label, op->getName().stripDialect(), typeName, decision.why}));
+    reasons.push_back(PrecisionAttr::get(op->getContext(), getPlace(op).getLabel(),
+                                         builder.getStringAttr(op->getName().stripDialect()), type,
+                                         builder.getStringAttr(decision.why)));
   }
 
   GraphOp graph;
@@ -210,7 +209,7 @@ struct MixedPrecisionPass : impl::MixedPrecisionBase<MixedPrecisionPass> {
                            << "' names, expected the name of an op, its kind, or a parameter that it reads";
         return signalPassFailure();
       }
-    module->setAttr("dg.precision", ArrayAttr::get(&getContext(), reasons));
+    module->setAttr(precisionName, ArrayAttr::get(&getContext(), reasons));
   }
 };
 

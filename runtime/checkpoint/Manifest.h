@@ -31,20 +31,20 @@ struct Best {
 
 /// Everything besides tensors that a run needs to continue as if it had not stopped.
 struct TrainingState {
-  std::string model;                  ///< the plan's model name
-  int64_t step = 0;                   ///< steps done
-  int64_t epoch = 0;                  ///< epochs done
-  int64_t position = 0;               ///< samples of the current epoch done
-  uint64_t seed = 0;                  ///< of shuffles and everything else that is drawn
-  int64_t numSamples = 0;             ///< of the data set
-  std::string shuffle;                ///< as data::Shuffle::describe says it
-  double lossSum = 0;                 ///< of the current epoch: sum of loss × samples
-  double learningRate = 0;            ///< before its schedule
-  std::string schedule;               ///< of the learning rate, as --lr-schedule takes it
-  Plateau plateau;                    ///< of the schedule
-  int64_t evaluatedStep = -1;         ///< the last step after which was evaluated
-  std::optional<Best> kept, stopping; ///< of --keep-best and --stop-when
-  double validation = 0;              ///< part of the data set that was held out
+  std::string model;                            ///< the plan's model name
+  int64_t step = 0;                             ///< steps done
+  int64_t epoch = 0;                            ///< epochs done
+  int64_t position = 0;                         ///< samples of the current epoch done
+  uint64_t seed = 0;                            ///< of shuffles and everything else that is drawn
+  int64_t numSamples = 0;                       ///< of the data set
+  std::string shuffle;                          ///< as data::Shuffle::describe says it
+  double lossSum = 0;                           ///< of the current epoch: sum of loss × samples
+  double learningRate = 0;                      ///< before its schedule
+  std::string schedule;                         ///< of the learning rate, as --lr-schedule takes it
+  Plateau plateau = {};                         ///< of the schedule
+  int64_t evaluatedStep = -1;                   ///< the last step after which was evaluated
+  std::optional<Best> kept = {}, stopping = {}; ///< of --keep-best and --stop-when
+  double validation = 0;                        ///< part of the data set that was held out
   /// Hash of the tensors of the checkpoint in another folder that the training in this folder continues; empty if it
   /// began here. By it a run that is started anew knows its own checkpoints.
   std::string origin = {};

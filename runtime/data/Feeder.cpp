@@ -78,13 +78,12 @@ Result<Feeder> Feeder::create(const plan::Plan &plan, const plan::Program &progr
 
 /// The place among `count` samples of the one in a row. Padding repeats this rank's last sample, or the first of a step
 /// in which the rank has none.
-static int64_t numberIn(Deal deal, int64_t dataRank, int64_t count, int64_t microbatch, int64_t row) {
-  Block mine = dealtTo(count, deal, microbatch, dataRank);
+static int64_t numberIn(Block mine, int64_t row) {
   return mine.size > 0 ? mine.begin + std::min(row, mine.size - 1) : 0;
 }
 
 int64_t Feeder::numberAt(int64_t count, int64_t microbatch, int64_t row) const {
-  return numberIn(deal, dataRank, count, microbatch, row);
+  return numberIn(dealtTo(count, deal, microbatch, dataRank), row);
 }
 
 void Feeder::readAhead(const PrefetchOptions &options, StepOrder order) {
@@ -112,8 +111,8 @@ void Feeder::readAhead(const PrefetchOptions &options, StepOrder order) {
   auto readRow = [rows = std::move(rows), deal = deal, dataRank = dataRank](
                      int64_t number, int64_t count, const auto &sampleAt, std::byte *step, Scratch &scratch) {
     const Row &row = rows[size_t(number)];
-    return row.column->copySample(sampleAt(numberIn(deal, dataRank, count, row.microbatch, row.row)), step + row.at,
-                                  scratch);
+    const Block mine = dealtTo(count, deal, row.microbatch, dataRank);
+    return row.column->copySample(sampleAt(numberIn(mine, row.row)), step + row.at, scratch);
   };
   prefetch = std::make_unique<Prefetch>(steps, options, std::move(order), numRows, bytes, std::move(readRow));
   waited.readers = options.readers;
@@ -160,16 +159,20 @@ Status Feeder::fillFrom(const std::byte *ahead, std::span<const int64_t> samples
         std::memcpy(row, ahead + input.aheadAt + int64_t(m) * bytes, size_t(bytes));
         continue;
       }
-      for (int64_t i = 0; i < input.rows; ++i, row += input.rowBytes) {
-        bool isPadding = i >= mine.size;
-        int64_t number = numberAt(count, microbatch, i);
-        int64_t sample = samples[size_t(number)];
-        if (input.source == Input::Source::weight)
-          std::memcpy(row, &weights[isPadding], sizeof(float));
-        else if (input.source == Input::Source::index)
-          std::memcpy(row, &number, sizeof(number));
-        else
-          DG_RETURN_IF_ERROR(input.column->copySample(sample, row, scratch));
+      switch (input.source) {
+      case Input::Source::weight:
+        for (int64_t i = 0; i < input.rows; ++i)
+          std::memcpy(row + i * input.rowBytes, &weights[i >= mine.size], sizeof(float));
+        break;
+      case Input::Source::index:
+        for (int64_t i = 0; i < input.rows; ++i) {
+          const int64_t number = numberIn(mine, i);
+          std::memcpy(row + i * input.rowBytes, &number, sizeof(number));
+        }
+        break;
+      case Input::Source::column:
+        for (int64_t i = 0; i < input.rows; ++i, row += input.rowBytes)
+          DG_RETURN_IF_ERROR(input.column->copySample(samples[size_t(numberIn(mine, i))], row, scratch));
       }
     }
   return Status::ok();

@@ -245,9 +245,9 @@ data::StepOrder Loop::stepsToCome() const {
 Status Loop::runStep(const data::SampleOrder &order, int64_t count) {
   auto begin = Clock::now();
   const double learningRate = learningRateAt(state.step);
-  for (int64_t i = 0; i < count; ++i)
-    samples[size_t(i)] = order[state.position + i];
-  DG_RETURN_IF_ERROR(feeder.fill(std::span(samples).first(size_t(count))));
+  const std::span<int64_t> ofStep = std::span(samples).first(size_t(count));
+  order.fill(state.position, ofStep);
+  DG_RETURN_IF_ERROR(feeder.fill(ofStep));
   dg_scalars scalars{};
   scalars.lr = float(learningRate);
   scalars.step = state.step + 1;

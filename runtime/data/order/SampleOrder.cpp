@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace dg::data {
 
@@ -43,19 +44,36 @@ SampleOrder::SampleOrder(int64_t numSamples, const Shuffle &shuffle, uint64_t se
     lastAt = int64_t(integerAt(key, streamOf("last window"), 0, uint64_t(numFull) + 1));
 }
 
-int64_t SampleOrder::operator[](int64_t position) const {
+SampleOrder::Window SampleOrder::windowAt(int64_t position) const {
+  const int64_t lastBegin = lastAt * windowSize;
+  if (position >= lastBegin && position < lastBegin + numLast)
+    return {numFull, lastBegin, numLast};
+  const int64_t among = position < lastBegin ? position : position - numLast;
+  return {whole[among / windowSize], position - among % windowSize, windowSize};
+}
+
+void SampleOrder::fill(int64_t position, std::span<int64_t> out) const {
   if (kind == Shuffle::Kind::none)
-    return position;
+    return std::iota(out.begin(), out.end(), position);
+  if (kind == Shuffle::Kind::random)
+    return whole.fill(position, out);
+  while (!out.empty()) {
+    const Window window = windowAt(position);
+    const std::span<int64_t> part = out.first(std::min(out.size(), size_t(window.begin + window.size - position)));
+    Permutation(window.size, keyOf(key, uint64_t(window.number) + 1)).fill(position - window.begin, part);
+    for (int64_t &sample : part)
+      sample += window.number * windowSize;
+    position += int64_t(part.size());
+    out = out.subspan(part.size());
+  }
+}
+
+int64_t SampleOrder::operator[](int64_t position) const {
   if (kind == Shuffle::Kind::random)
     return whole[position];
-  int64_t window = numFull, begin = lastAt * windowSize, size = numLast;
-  if (position < begin || position >= begin + numLast) {
-    const int64_t among = position < begin ? position : position - numLast;
-    window = whole[among / windowSize];
-    begin = position - among % windowSize;
-    size = windowSize;
-  }
-  return window * windowSize + Permutation(size, keyOf(key, uint64_t(window) + 1))[position - begin];
+  int64_t sample = 0;
+  fill(position, std::span(&sample, 1));
+  return sample;
 }
 
 } // namespace dg::data

@@ -5,6 +5,7 @@
 
 #include "runtime/data/order/Permutation.h"
 
+#include <span>
 #include <string>
 
 namespace dg::data {
@@ -24,8 +25,15 @@ public:
   SampleOrder(int64_t numSamples, const Shuffle &shuffle, uint64_t seed, int64_t epoch);
   /// The sample that is visited at `position`, 0 <= position < numSamples.
   int64_t operator[](int64_t position) const;
+  /// The samples at `position` and after it, as many as `out` takes.
+  void fill(int64_t position, std::span<int64_t> out) const;
 
 private:
+  struct Window {
+    int64_t number, begin, size; ///< begin: its first position
+  };
+  Window windowAt(int64_t position) const;
+
   Shuffle::Kind kind;
   int64_t windowSize, numFull; ///< window; and how many windows have all of their samples
   int64_t numLast;             ///< samples of the last window, if it is smaller

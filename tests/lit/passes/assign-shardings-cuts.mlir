@@ -15,10 +15,10 @@ dg.graph @train(%x: tensor<8x6xf32>, %y: tensor<8x6xf32>) typed {
   %b1 = dg.parameter "b1" tensor<10xf32> uniform 0.5 : tensor<10xf32>
   %w2 = dg.parameter "w2" tensor<6x10xf32> uniform 0.5 : tensor<6x10xf32>
   %b2 = dg.parameter "b2" tensor<6xf32> uniform 0.5 : tensor<6xf32>
-  %p1 = dg.matmul %x, %w1 {transpose_rhs, dg.cut = {dim = 1 : i64, operand = 0 : i64}} : (tensor<8x6xf32>, tensor<10x6xf32>) -> tensor<8x10xf32>
-  %a1 = dg.add %p1, %b1 {dg.cut = {}} : (tensor<8x10xf32>, tensor<10xf32>) -> tensor<8x10xf32>
-  %h = dg.relu %a1 {dg.cut = {dim = 1 : i64, result = 0 : i64}} : (tensor<8x10xf32>) -> tensor<8x10xf32>
-  %p2 = dg.matmul %h, %w2 {transpose_rhs, dg.cut = {dim = 1 : i64, operand = 1 : i64}} : (tensor<8x10xf32>, tensor<6x10xf32>) -> tensor<8x6xf32>
+  %p1 = dg.matmul %x, %w1 {transpose_rhs, dg.cut = #dg.cut<operand 0, dim 1>} : (tensor<8x6xf32>, tensor<10x6xf32>) -> tensor<8x10xf32>
+  %a1 = dg.add %p1, %b1 {dg.cut = #dg.cut<whole>} : (tensor<8x10xf32>, tensor<10xf32>) -> tensor<8x10xf32>
+  %h = dg.relu %a1 {dg.cut = #dg.cut<result 0, dim 1>} : (tensor<8x10xf32>) -> tensor<8x10xf32>
+  %p2 = dg.matmul %h, %w2 {transpose_rhs, dg.cut = #dg.cut<operand 1, dim 1>} : (tensor<8x10xf32>, tensor<6x10xf32>) -> tensor<8x6xf32>
   %a2 = dg.add %p2, %b2 : (tensor<8x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
   %d = dg.sub %a2, %y : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
   %sum = dg.reduce_sum %d {dims = array<i64: 0>} : (tensor<8x6xf32>) -> tensor<6xf32>

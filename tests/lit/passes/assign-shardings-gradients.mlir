@@ -6,10 +6,10 @@
 dg.graph @train(%x: tensor<8x6xf32>) typed {
   %w = dg.parameter "w" tensor<10x6xf32> uniform 0.5 : tensor<10x6xf32>
   %b = dg.parameter "b" tensor<10xf32> uniform 0.5 : tensor<10xf32>
-  %p = dg.matmul %x, %w {transpose_rhs, dg.cut = {dim = 1 : i64, result = 0 : i64}} : (tensor<8x6xf32>, tensor<10x6xf32>) -> tensor<8x10xf32>
-  %a = dg.add %p, %b {dg.cut = {dim = 1 : i64, result = 0 : i64}} : (tensor<8x10xf32>, tensor<10xf32>) -> tensor<8x10xf32>
+  %p = dg.matmul %x, %w {transpose_rhs, dg.cut = #dg.cut<result 0, dim 1>} : (tensor<8x6xf32>, tensor<10x6xf32>) -> tensor<8x10xf32>
+  %a = dg.add %p, %b {dg.cut = #dg.cut<result 0, dim 1>} : (tensor<8x10xf32>, tensor<10xf32>) -> tensor<8x10xf32>
   // CHECK: dg.softmax {{.*}}shardings = <["", ""], []>, <["", ""], []>
-  %s = dg.softmax %a {dg.cut = {}} : (tensor<8x10xf32>) -> tensor<8x10xf32>
+  %s = dg.softmax %a {dg.cut = #dg.cut<whole>} : (tensor<8x10xf32>) -> tensor<8x10xf32>
   // CHECK: dg.matmul {{.*}}label = "direct"{{.*}}shardings = <["", "tensor"], []>, <["", ""], []>, <["tensor", ""], []>
   %direct = dg.matmul %s, %x {transpose_lhs, place = #dg.place<label = "direct", phase = backward>} : (tensor<8x10xf32>, tensor<8x6xf32>) -> tensor<10x6xf32>
   // CHECK: dg.matmul {{.*}}label = "other"{{.*}}shardings = <["", "tensor"], []>, <["", ""], []>, <["tensor", ""], []>

@@ -9,7 +9,7 @@ dg.graph @train(%x: tensor<8x4xf32>) {
   // TENSOR: dg.reshape {{.*}}shardings = <["tensor", ""], []>, <["tensor"], []>
   %r = dg.reshape %w {shape = array<i64: 16>}
   // TENSOR: dg.matmul {{.*}}shardings = <["", ""], []>, <["tensor", ""], []>, <["", "tensor"], []>
-  %a = dg.matmul %x, %w {transpose_rhs, dg.cut = {dim = 1 : i64, result = 0 : i64}}
+  %a = dg.matmul %x, %w {transpose_rhs, dg.cut = #dg.cut<result 0, dim 1>}
   %v = dg.parameter "v" tensor<4x4xf32> normal 0.1
   %b = dg.linear %a, %v
   // ONE: dg.reduce_sum {{.*}}shardings = <[""], []>, <[], []>

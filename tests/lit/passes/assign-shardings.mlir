@@ -37,7 +37,7 @@ dg.graph @train(%x: tensor<8x6xf32>, %y: tensor<8x6xf32>) typed {
   // DATA: dg.matmul {{.*}}label = "p1", shardings = <["data", ""], []>, <["", ""], []>, <["data", ""], []>
   // TENSOR: dg.matmul {{.*}}label = "p1", shardings = <["", ""], []>, <["tensor", ""], []>, <["", "tensor"], []>
   // BOTH: dg.matmul {{.*}}label = "p1", shardings = <["data", ""], []>, <["tensor", ""], []>, <["data", "tensor"], []>
-  %p1 = dg.matmul %x, %w1 {transpose_rhs, dg.cut = {dim = 1 : i64, result = 0 : i64}} : (tensor<8x6xf32>, tensor<10x6xf32>) -> tensor<8x10xf32>
+  %p1 = dg.matmul %x, %w1 {transpose_rhs, dg.cut = #dg.cut<result 0, dim 1>} : (tensor<8x6xf32>, tensor<10x6xf32>) -> tensor<8x10xf32>
   // TENSOR: dg.add {{.*}}shardings = <["", "tensor"], []>, <["tensor"], []>, <["", "tensor"], []>
   %a1 = dg.add %p1, %b1 : (tensor<8x10xf32>, tensor<10xf32>) -> tensor<8x10xf32>
   // TENSOR: dg.relu {{.*}}shardings = <["", "tensor"], []>, <["", "tensor"], []>

@@ -3,8 +3,8 @@
 // RUN: dg-opt %s --dg-deduce-types=batch=4 --dg-mixed-precision=precision=bf16 | FileCheck %s --check-prefixes=CHECK,ALL
 // RUN: dg-opt %s --dg-deduce-types=batch=4 "--dg-mixed-precision=precision=f16 overrides=head.*=f32" | FileCheck %s --check-prefix=HEAD
 
-// CHECK: module attributes {dg.precision = {{\[\[}}"h", "linear", "bf16", "products sum in f32 whatever their factors have"], ["r", "relu", "bf16",
-// HEAD: ["p", "linear", "f32", "--precision-override head.*=f32"]
+// CHECK: module attributes {dg.precision = [#dg.precision<"h", "linear", bf16, "products sum in f32 whatever their factors have">, #dg.precision<"r", "relu", bf16,
+// HEAD: #dg.precision<"p", "linear", f32, "--precision-override head.*=f32">
 dg.graph @loss(%x: tensor<?x8xf32>, %y: tensor<?x3xf32>) {
   // CHECK: %[[W:.+]] = dg.parameter "w" tensor<6x8xf32>
   %w = dg.parameter "w" tensor<6x8xf32> uniform 0.5

@@ -2,7 +2,7 @@
 // cut no weight.
 // RUN: dg-opt %s --dg-plan-graph -split-input-file -verify-diagnostics
 
-module attributes {dg.mesh = {pipe = 3 : i64}} {
+module attributes {dg.mesh = #dg.mesh<pipe = 3>} {
   // expected-error@+1 {{cannot be cut into pipe=3: 3 pipeline stages were asked for, but the graph has only 2 ops that compute something; use at most pipe=2}}
   dg.graph @infer(%x: tensor<4x4xf32>) typed {
     %w = dg.parameter "w" tensor<4x4xf32> uniform 0.5 {place = #dg.place<origin = 0>} : tensor<4x4xf32>
@@ -15,7 +15,7 @@ module attributes {dg.mesh = {pipe = 3 : i64}} {
 
 // -----
 
-module attributes {dg.mesh = {tensor = 3 : i64}} {
+module attributes {dg.mesh = #dg.mesh<tensor = 3>} {
   // expected-error@+1 {{has no weight that tensor=3 divides evenly: choose a size that divides the layers' outputs}}
   dg.graph @infer(%x: tensor<8x4xf32>) typed {
     %w1 = dg.parameter "w1" tensor<8x4xf32> uniform 0.5 : tensor<8x4xf32>

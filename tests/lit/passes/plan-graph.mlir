@@ -10,7 +10,7 @@
 // TENSOR-LABEL: dg.graph @eval(
 // TENSOR-NOT: dg.cut
 // TENSOR-LABEL: dg.graph @train(
-// TENSOR: dg.matmul {{.*}}dg.cut = {dim = {{.*}}stage = 0>
+// TENSOR: dg.matmul {{.*}}dg.cut = #dg.cut<{{operand|result}} {{[0-9]}}, dim {{.*}}stage = 0>
 // TENSOR: dg.matmul {{.*}}dg.cut = {{.*}}stage = 0>
 // TENSOR: dg.matmul {{.*}}dg.cut = {{.*}}stage = 0>
 // TENSOR-NOT: dg.cut

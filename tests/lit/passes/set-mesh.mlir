@@ -3,6 +3,6 @@
 // RUN: dg-opt %s --dg-set-mesh="data=2 pipe=3" | dg-opt | FileCheck %s
 // RUN: dg-opt %s --dg-set-mesh=tensor=8 --dg-set-mesh | FileCheck %s --check-prefix=ONE
 
-// CHECK: module attributes {dg.mesh = {data = 2 : i64, pipe = 3 : i64, tensor = 1 : i64}}
-// ONE: module attributes {dg.mesh = {data = 1 : i64, pipe = 1 : i64, tensor = 1 : i64}}
+// CHECK: module attributes {dg.mesh = #dg.mesh<data = 2, tensor = 1, pipe = 3>}
+// ONE: module attributes {dg.mesh = #dg.mesh<data = 1, tensor = 1, pipe = 1>}
 module {}

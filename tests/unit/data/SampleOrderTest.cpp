@@ -53,6 +53,20 @@ TEST(SampleOrder, aMillionSamplesAreEachVisitedOnce) {
   }
 }
 
+TEST(SampleOrder, manyAtOnceAreThoseOfEachPosition) {
+  for (const Shuffle &shuffle : {none, whole, windows(1), windows(7), windows(100)})
+    for (int64_t count : {1, 5, 64, 103, 5000}) {
+      SampleOrder order(count, shuffle, 5, 1);
+      const auto alone = listOf(count, shuffle, 5, 1);
+      for (int64_t size : {1, 3, 8, 64, 5000})
+        for (int64_t position = 0; position < count; position += size) {
+          std::vector<int64_t> out(size_t(std::min(size, count - position)));
+          order.fill(position, out);
+          ASSERT_TRUE(std::equal(out.begin(), out.end(), alone.begin() + position)) << shuffle.describe() << ", " << size;
+        }
+    }
+}
+
 TEST(SampleOrder, dependsOnSeedAndEpochAlone) {
   for (const Shuffle &shuffle : {whole, windows(16)}) {
     auto order = listOf(500, shuffle, 1, 0);
