@@ -100,7 +100,7 @@ TEST(DealRule, readsWhatItWrites) {
 
 TEST(DealRule, theSlowerOneGetsFewer) {
   EXPECT_EQ(dealBySpeed(8, {1, 1, 1}), (Shares{3, 3, 2}));
-  EXPECT_EQ(dealBySpeed(8, {3, 1, 1}), (Shares{2, 3, 3}));
+  EXPECT_EQ(dealBySpeed(8, {3, 1, 1}), (Shares{1, 4, 3}));
   EXPECT_EQ(dealBySpeed(4, {100, 1, 1}), (Shares{1, 2, 1}));
   EXPECT_FALSE(isWorthIt({3, 3, 2}, {2, 3, 3}, {1.02, 1, 1}));
   EXPECT_TRUE(isWorthIt({3, 3, 2}, {2, 3, 3}, {3, 1, 1}));
