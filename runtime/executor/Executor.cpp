@@ -243,10 +243,9 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, plan:
   for (plan::Axis axis : plan::allAxes)
     if (at[axis] < 0 || at[axis] >= mesh.sizeOf(axis))
       return Status::error(ErrorKind::usage,
-                           "there is no rank at pipe {}, data {}, tensor {} of replica {}: the mesh is {} × {} × {}, "
-                           "{} times",
-                           at.pipe, at.data, at.tensor, at.replica, mesh.sizes[0], mesh.sizes[1], mesh.sizes[2],
-                           mesh.replicas);
+                           "there is no rank at pipe {}, data {}, tensor {}{}: the mesh is {} × {} × {}", at.pipe,
+                           at.data, at.tensor, mesh.replicas > 1 ? fmt::format(" of replica {}", at.replica) : "",
+                           mesh.sizes[0], mesh.sizes[1], mesh.sizes[2]);
   if (transport && (transport->rank() != mesh.rankOf(at) || transport->numRanks() != mesh.numRanks()))
     return Status::error(ErrorKind::usage, "the transport is rank {} of {}, the plan expects rank {} of {}",
                          transport->rank(), transport->numRanks(), mesh.rankOf(at), mesh.numRanks());
