@@ -12,6 +12,7 @@
 #include "ir/rules/LossTerms.h"
 #include "partitioner/predict/Simulator.h"
 #include "partitioner/schedule/CollectiveChoice.h"
+#include "passes/UsageError.h"
 #include "passes/partition/Mesh.h"
 #include "passes/shape/InferenceGraph.h"
 #include "passes/train/NamePattern.h"
@@ -68,7 +69,7 @@ mlir::FailureOr<bool> chooseProgram(mlir::ModuleOp module, Purpose purpose, cons
   bool isTraining = purpose == Purpose::automatic ? bool(loss) || !lossName.empty() : purpose == Purpose::train;
   if (isTraining) {
     if (loss && !lossName.empty())
-      return module.emitError("has a graph @loss, which --loss would replace: leave the flag out"), mlir::failure();
+      return passes::emitUsageError(module) << "has a graph @loss, which --loss would replace: leave the flag out";
     // Of an ONNX file: its first result is compared by --loss, or is the loss itself.
     if (!loss && forward) {
       forward.setSymName("loss");
@@ -169,6 +170,21 @@ Result<Source> readSource(const Request &request, const BatchPlan &batch, mlir::
   return source;
 }
 
+/// Opens what --weights names.
+Status openWeights(Source &source, const Request &request, bool isTraining, Messages &messages) {
+  if (!isOnnx(request.weights))
+    return source.weights.open(request.weights, request.weightRenames, request.weightSkips);
+  ir::OnnxOptions onnx;
+  onnx.bindings = request.bindings;
+  onnx.bindings["batch"] = onnx.batch = std::max<int64_t>(1, request.batch); // weights have the same shapes with any
+  onnx.isTraining = isTraining;
+  Result<ir::OnnxModel> imported =
+      loadOnnx(request.weights, *source.module->getContext(), onnx, request.constants, messages);
+  if (!imported)
+    return imported.status();
+  return source.weights.openOnnx(request.weights, imported->weights, request.weightRenames, request.weightSkips);
+}
+
 /// Finds what to build and with which optimizer, and gives the parameters what --weights has for them.
 Result<StepSource> chooseStep(Source &source, const Request &request, Messages &messages) {
   StepSource step;
@@ -194,7 +210,7 @@ Result<StepSource> chooseStep(Source &source, const Request &request, Messages &
     return Status::error(ErrorKind::usage, "{}: there are no weights; give --weights FILE.safetensors",
                          request.weightRenames.empty() ? "--weights-skip" : "--weights-rename");
   if (!request.weights.empty())
-    DG_RETURN_IF_ERROR(source.weights.open(request.weights, request.weightRenames, request.weightSkips));
+    DG_RETURN_IF_ERROR(openWeights(source, request, step.isTraining, messages));
   for (auto graph : module.getOps<ir::GraphOp>())
     if (failed(source.weights.bind(graph, messages)))
       return diagnosed();
@@ -356,13 +372,6 @@ Result<std::vector<PackageFile>> pack(const Request &request, std::string modelB
   return files;
 }
 
-/// Says what the predicted times rest on where the user named no cluster.
-void noteGuess(const Request &request, const PlannedStep &planned, Messages &messages) {
-  const std::string guess = describeGuess(request, planned.search.best.configuration.numRanks());
-  if (!guess.empty())
-    messages.add(Message::Kind::note, guess);
-}
-
 /// Says which flags change nothing in the plan that was made.
 void noteIdleFlags(const Request &request, const plan::Plan &plan, Messages &messages) {
   if (!request.schedule.empty() && plan.mesh.sizeOf(plan::Axis::pipe) == 1)
@@ -371,6 +380,12 @@ void noteIdleFlags(const Request &request, const plan::Plan &plan, Messages &mes
   if (request.zero.value_or(0) > 0 && plan.mesh.sizeOf(plan::Axis::data) == 1)
     messages.add(Message::Kind::note,
                  fmt::format("--zero {} changes nothing: there is one data rank to cut over", *request.zero));
+  if (request.savePhases && request.emit != Emit::package)
+    messages.add(Message::Kind::note, "--save-phases changes nothing: no job is written");
+  if (plan.model.learningRate == 0 && !plan.model.optimizer.empty())
+    messages.add(Message::Kind::note, fmt::format("the learning rate of '{}' is 0: nothing is learnt unless dgrun --lr "
+                                                  "gives another",
+                                                  plan.model.optimizer));
   if (request.reducesWide && plan.mesh.sizeOf(plan::Axis::data) == 1)
     messages.add(Message::Kind::note, "--reduce-precision f32 changes nothing: there is one data rank");
 }
@@ -398,7 +413,8 @@ Result<Output> run(const Request &given, Messages &messages) {
   registry.insert<ir::DGDialect>();
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false); // a message names the line; the whole graph would bury it
-  Diagnostics diagnostics(context, isOnnx(request.model) ? request.model : "", messages);
+  const bool hasLines = !isOnnx(request.model) && !ir::isFamilySpec(request.model);
+  Diagnostics diagnostics(context, hasLines ? "" : request.model, messages);
   Result<Source> source = readSource(request, *batch, context, messages);
   if (!source)
     return source.status();
@@ -434,8 +450,12 @@ Result<Output> run(const Request &given, Messages &messages) {
   Result<JobPlan> job = planJob(module, withFixedBatch(module, *step, request), *step, messages);
   if (!job)
     return job.status();
+  // What the predicted times rest on where the user named no other machines; --explain prints it itself.
+  if (std::string host = describeHost(request, job->plan.mesh.numRanks());
+      !host.empty() && request.emit != Emit::dg && request.explain != Form::text)
+    messages.add(Message::Kind::note, host);
   if (job->planned)
-    noteGuess(request, *job->planned, messages);
+    job->planned->machines = describeHost(request, job->plan.mesh.numRanks());
   noteIdleFlags(request, job->plan, messages);
   watch.note("passes, plan and kernels as loops");
   const bool isExplainedAlone = request.emit == Emit::nothing && request.simulate == Form::none;
@@ -479,7 +499,7 @@ Result<Output> compile(const Request &request, MessageSink sink) {
   if (output)
     output->messages = messages.all();
   else if (output.status().message().empty())
-    return Status::error(output.status().kind(), "{}", messages.errors());
+    return Status::error(messages.isUsage() ? ErrorKind::usage : output.status().kind(), "{}", messages.errors());
   else
     messages.add(Message::Kind::error, output.status().message());
   return output;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "compiler/Messages.h"
+#include "partitioner/model/Cluster.h"
 #include "partitioner/search/StageSearch.h"
 #include "runtime/plan/Plan.h"
 
@@ -40,6 +41,12 @@ enum class Emit {
 
 enum class Form { none, text, json };
 
+/// This host as it was measured, for plans of no other.
+struct Host {
+  partitioner::Cluster cluster; ///< one node, a device for each core
+  std::string description;      ///< what was measured and when, for people
+};
+
 /// All that a compilation depends on, with the defaults of dgc's flags. Texts are in the notation of these flags.
 struct Request {
   std::string model; ///< path of .mlir, .mlirbc or .onnx, or a family
@@ -60,9 +67,9 @@ struct Request {
   int64_t batch = 0;
   std::map<std::string, int64_t> bindings;      ///< symbolic dimension → size, but for "batch"
   std::map<std::string, std::string> constants; ///< input → .npy file
-  std::string weights;                          ///< safetensors file; "": each parameter starts as the model says
-  std::vector<std::string> weightRenames;       ///< "backbone.*=features.*": tensors of it as parameters
-  std::vector<std::string> weightSkips;         ///< patterns of parameters that do not start from it
+  std::string weights;                    ///< safetensors or ONNX file; "": each parameter starts as the model says
+  std::vector<std::string> weightRenames; ///< "backbone.*=features.*": tensors of it as parameters
+  std::vector<std::string> weightSkips;   ///< patterns of parameters that do not start from it
   int64_t accumulate = 1;
   /// f32, bf16 or f16; none: f32, of a simulation bf16 where the device has it.
   std::optional<plan::DType> precision;
@@ -72,7 +79,8 @@ struct Request {
 
   std::string mesh;
   int64_t ranks = 0;                  ///< a plan is searched for so many; 0: the mesh's, or the cluster's devices
-  std::string cluster;                ///< preset or file; empty: a host like the preset cpu
+  std::string cluster;                ///< preset, file, or "host": this host; empty: this host where a plan is searched
+  std::optional<Host> host;           ///< none: figures of the preset cpu, of which a note says so
   int64_t microbatches = 0;           ///< 0: 1 without a pipeline, else 2 for each stage where the batch allows
   std::string schedule;               ///< empty: 1f1b, or searched
   std::optional<uint32_t> zero;       ///< 0 to 3; none: 0, or searched
@@ -102,6 +110,10 @@ struct Output {
   std::vector<Message> messages;    ///< notes and warnings
   std::vector<Phase> phases;        ///< where the time went
 };
+
+/// Whether the request is for this host as it was measured, so that `host` counts. A plan by hand is not: its job would
+/// change with every measurement.
+bool isForThisHost(const Request &request);
 
 /// Compiles. A failure's message holds all that was said of it, diagnostics included; its kind is usage for a request
 /// that cannot be met and badInput for a file that is not right. `sink` also gets every message as it is said, of

@@ -12,8 +12,8 @@ namespace dg::compiler {
 
 class Diagnostics : public mlir::SourceMgrDiagnosticHandler {
 public:
-  /// `file` is the name of a model whose nodes have no lines (ONNX), else empty: then a message quotes the line that it
-  /// points to.
+  /// `file` is the name of a model that has no lines (ONNX, a family), else empty: then a message quotes the line that
+  /// it points to.
   Diagnostics(mlir::MLIRContext &context, std::string file, Messages &messages);
 
 private:

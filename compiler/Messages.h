@@ -34,11 +34,15 @@ public:
   Status fail(std::string diagnostic);
   /// The texts of all but notes, one after the other.
   std::string errors() const;
+  /// The failure is one of what was asked for, whatever kind the Status of diagnostics has.
+  void setUsage() { usage = true; }
+  bool isUsage() const { return usage; }
   const std::vector<Message> &all() const { return said; }
 
 private:
   MessageSink sink;
   std::vector<Message> said;
+  bool usage = false;
 };
 
 /// A failure whose reason is among the messages already.

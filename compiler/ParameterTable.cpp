@@ -78,8 +78,9 @@ std::string parametersAsText(const std::vector<ParameterRow> &rows) {
   std::vector<std::string> parts;
   for (const auto &[role, count] : counts)
     parts.push_back(fmt::format("{} {}", count, role));
-  std::string text =
-      fmt::format("tensors of the model: {}; {} read by several ops", llvm::join(parts, ", "), numShared);
+  std::string text = "tensors of the model: " + llvm::join(parts, ", ");
+  if (numShared > 0)
+    text += fmt::format("; {} read by several ops", numShared);
   for (const ParameterRow &row : rows) {
     text += fmt::format("\n  {:<{}}  {:<{}}  {}", row.name, nameWidth, row.type, typeWidth, row.role);
     if (row.readers.size() > 1)

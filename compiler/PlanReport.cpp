@@ -102,6 +102,8 @@ Json simulationJson(const JobPlan &job) {
   json["model"] = planned.model.name;
   json["parameters"] = planned.model.parameterElements;
   json["cluster"] = planned.cluster.name;
+  if (!planned.machines.empty())
+    json["machines"] = planned.machines;
   json["devices"] = planned.search.best.configuration.numRanks();
   json["plan"] = configurationJson(planned.search.best);
   json["step_us"] = predicted.stepUs;
@@ -193,6 +195,8 @@ std::string explanationText(const PlannedStep &planned, const Explanation &why) 
   std::string text =
       fmt::format("{}: {:.1f} us a step, no plan is faster than {:.1f} us (gap {:.2f} %)\nbound by {}\n\n",
                   describe(search.best), search.best.stages.stepUs, search.lowerBoundUs, 100 * search.gap, why.binding);
+  if (!planned.machines.empty())
+    text.insert(text.size() - 1, planned.machines + "\n");
   text += "largest costs of a step on the slowest stage:\n";
   for (const CostItem &item : why.largest)
     text += fmt::format("  {:12.1f} us  {}: {}\n", item.stepUs, item.what, item.advice);
@@ -212,6 +216,9 @@ std::string explanationText(const PlannedStep &planned, const Explanation &why) 
 Json explanationJson(const PlannedStep &planned, const Explanation &why) {
   Json json;
   json["plan"] = configurationJson(planned.search.best);
+  json["cluster"] = planned.cluster.name;
+  if (!planned.machines.empty())
+    json["machines"] = planned.machines;
   json["step_us"] = planned.search.best.stages.stepUs;
   json["search"] = searchJson(planned.search);
   json["binding"] = why.binding;

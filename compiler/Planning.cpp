@@ -34,7 +34,7 @@ void describeStep(const Request &request, const std::string &optimizer, bool isT
   pipeline.isTraining = isTraining;
   pipeline.metrics = request.metrics;
   pipeline.storesScores = cluster.device.storesScores;
-  pipeline.planning.cluster = cluster;
+  pipeline.planning.cluster = cluster.withSharedCores();
   pipeline.planning.pins = request.pins;
   if (request.recompute == Recompute::full) // where a stage does not fit by hand, it is known from its arena
     pipeline.planning.recompute = Recompute::full;
@@ -51,40 +51,60 @@ void describeStep(const Request &request, const std::string &optimizer, bool isT
   }
 }
 
-/// How much of a core each of so many ranks on this host has.
-static double coreShare(int64_t numRanks) {
-  return std::min(1.0, double(std::max(1u, std::thread::hardware_concurrency())) / double(numRanks));
+/// How much of a core each of so many ranks on a host has.
+static double coreShare(int64_t numRanks, int64_t numCores) {
+  return std::min(1.0, double(std::max<int64_t>(1, numCores)) / double(numRanks));
+}
+
+/// The host as it was measured, with so many ranks on it.
+static partitioner::Cluster hostFor(const Host &host, int64_t numRanks) {
+  partitioner::Cluster cluster = host.cluster;
+  const uint64_t hostBytes = cluster.device.memoryBytes * cluster.devicesPerNode;
+  cluster.devicesPerNode = uint32_t(numRanks);
+  cluster.device.memoryBytes = std::max<uint64_t>(1, hostBytes / uint64_t(numRanks));
+  return cluster;
 }
 
 /// This host, as far as nothing was measured: ranks that share cores have a part of them.
 static partitioner::Cluster guessHost(int64_t numRanks) {
   partitioner::Cluster host = partitioner::hostCluster(uint32_t(numRanks));
-  const double share = coreShare(numRanks);
-  for (auto &[type, flopsPerSecond] : host.device.flopsPerSecond)
-    flopsPerSecond *= share;
-  host.device.memoryBytesPerSecond *= share;
-  return host;
+  return host.withCoresOf(std::max(1u, std::thread::hardware_concurrency()), uint64_t(numRanks));
+}
+
+bool isForThisHost(const Request &request) {
+  return request.cluster == "host" || (request.cluster.empty() && wantsPlanning(request));
 }
 
 Result<partitioner::Cluster> chooseCluster(const Request &request, int64_t numRanks) {
+  if (isForThisHost(request) && request.host)
+    return hostFor(*request.host, numRanks > 0              ? numRanks
+                                  : request.cluster.empty() ? 1
+                                                            : request.host->cluster.devicesPerNode);
   if (request.cluster.empty())
     return guessHost(std::max<int64_t>(numRanks, 1));
+  if (request.cluster == "host")
+    return Status::error(ErrorKind::usage, "--cluster host: this host was not measured; name a preset or a file");
   Result<partitioner::Cluster> cluster = partitioner::findCluster(request.cluster);
   if (!cluster)
     return cluster;
   return cluster->forRanks(numRanks > 0 ? uint64_t(numRanks) : cluster->numDevices());
 }
 
-std::string describeGuess(const Request &request, int64_t numRanks) {
-  if (!wantsPlanning(request) || !request.cluster.empty())
+std::string describeHost(const Request &request, int64_t numRanks) {
+  if (!isForThisHost(request))
     return "";
+  auto sharing = [&](int64_t numCores) {
+    const double share = coreShare(numRanks, numCores);
+    return share < 1 ? fmt::format("; {:.3g} of a core for each of {} ranks", share, numRanks) : "";
+  };
+  if (request.host)
+    return fmt::format("for this host, one core to a rank: {}{}; 'dgrun --probe' measures anew",
+                       request.host->description, sharing(request.host->cluster.coresPerNode));
   const partitioner::Device device = guessHost(numRanks).device;
-  const double share = coreShare(numRanks);
-  std::string shared =
-      share < 1 ? fmt::format(", {:.3g} of a core each, as {} ranks share those of this host", share, numRanks) : "";
   return fmt::format("this host was not measured: times are predicted for {:.3g} Gflop/s and {:.3g} GB/s a rank{}; "
                      "'dgrun --probe > host.json', then --cluster host.json",
-                     device.flopsPerSecond.at(plan::DType::f32) / 1e9, device.memoryBytesPerSecond / 1e9, shared);
+                     device.flopsPerSecond.at(plan::DType::f32) / 1e9, device.memoryBytesPerSecond / 1e9,
+                     sharing(std::thread::hardware_concurrency()));
 }
 
 namespace {
@@ -175,6 +195,7 @@ Result<PlannedStep> planStep(mlir::ModuleOp module, const Request &request, cons
     search->pins.push_back(std::move(*pin));
   }
 
+  planned.cluster = planned.cluster.withSharedCores();
   partitioner::CostModel costs(planned.cluster);
   Result<partitioner::SearchResult> found = partitioner::searchPlan(planned.model, costs, *search);
   if (!found)

@@ -25,7 +25,8 @@ struct PrecisionReason {
 struct PlannedStep {
   std::vector<PrecisionReason> precision; ///< empty where nothing is cast
   partitioner::Model model;
-  partitioner::Cluster cluster;
+  partitioner::Cluster cluster; ///< as the search sees it: ranks that share cores have a part of their rates
+  std::string machines;         ///< what is known of them, for people; "": nothing but `cluster`
   partitioner::SearchResult search;
 };
 
@@ -39,9 +40,9 @@ Result<PlannedStep> planStep(mlir::ModuleOp module, const Request &request, cons
 void describeStep(const Request &request, const std::string &optimizer, bool isTraining,
                   const partitioner::Cluster &cluster, passes::PipelineOptions &pipeline);
 
-/// What a plan that is searched without --cluster should be known to rest on: figures of a preset, and this host's
-/// cores where its ranks are more. "" if it names a cluster or is not searched.
-std::string describeGuess(const Request &request, int64_t numRanks);
+/// What the times of a plan for this host rest on: what was measured and when, or figures of a preset, and its cores
+/// where the ranks are more. "" for another cluster, or none.
+std::string describeHost(const Request &request, int64_t numRanks);
 
 /// The cluster that --cluster names, or this host with --ranks (or the mesh's) ranks.
 Result<partitioner::Cluster> chooseCluster(const Request &request, int64_t numRanks);

@@ -32,7 +32,26 @@ Status Weights::open(const std::string &wanted, const std::vector<std::string> &
   if (!mapped)
     return mapped.status();
   file.emplace(std::move(*mapped));
-  Result<package::Safetensors> parsed = package::Safetensors::parse(file->bytes(), path);
+  return parse(file->bytes(), renames, skips);
+}
+
+Status Weights::openOnnx(const std::string &wanted, const std::vector<ir::OnnxWeight> &weights,
+                         const std::vector<std::string> &renames, const std::vector<std::string> &skips) {
+  path = wanted;
+  Weights own;
+  own.add(weights);
+  Result<std::string> bytes = own.pack({});
+  if (!bytes)
+    return bytes.status();
+  if (bytes->empty())
+    return Status::error(ErrorKind::badInput, "--weights {}: has no weights", path);
+  packed = std::move(*bytes);
+  return parse(std::as_bytes(std::span(packed)), renames, skips);
+}
+
+Status Weights::parse(std::span<const std::byte> bytes, const std::vector<std::string> &renames,
+                      const std::vector<std::string> &skips) {
+  Result<package::Safetensors> parsed = package::Safetensors::parse(bytes, path);
   if (!parsed)
     return parsed.status();
   given.emplace(std::move(*parsed));
@@ -98,19 +117,30 @@ LogicalResult Weights::bind(ir::GraphOp graph, Messages &messages) {
   }
   if (!given)
     return success();
-  for (const auto &[name, tensor] : named.tensors)
-    if (!taken.contains(name))
+  size_t numStates = 0;
+  for (const auto &[name, tensor] : named.tensors) {
+    // A checkpoint has the state of an optimizer beside each parameter, as fc.weight.adam_m: only a training goes on
+    // with it.
+    const std::string owner = name.substr(0, name.rfind('.'));
+    if (taken.contains(name))
+      continue;
+    if (owner != name && taken.contains(owner))
+      ++numStates;
+    else
       unused.push_back(name);
+  }
   if (taken.empty())
     return graph.emitOpError() << "has no parameter that " << path << " has a tensor for: the model has "
                                << llvm::join(llvm::ArrayRef(missing).take_front(3), ", ")
                                << (missing.size() > 3 ? ", …" : "") << ", the file "
                                << llvm::join(llvm::ArrayRef(unused).take_front(3), ", ")
                                << (unused.size() > 3 ? ", …" : "") << ": --weights-rename 'OLD.*=NEW.*' maps names";
-  messages.add(Message::Kind::note, fmt::format("{}: {} parameters loaded{}{}{}{}", path, taken.size(),
-                                                describe("of them renamed", renamed), describe("skipped", skipped),
-                                                describe("that it lacks left at their initial values", missing),
-                                                describe("of its tensors not used", unused)));
+  messages.add(Message::Kind::note,
+               fmt::format("{}: {} parameters loaded{}{}{}{}{}", path, taken.size(),
+                           describe("of them renamed", renamed), describe("skipped", skipped),
+                           describe("that it lacks left at their initial values", missing),
+                           describe("of its tensors not used", unused),
+                           numStates > 0 ? fmt::format(", {} of an optimizer not used", numStates) : ""));
   return success();
 }
 

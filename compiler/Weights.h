@@ -13,6 +13,7 @@
 
 #include <deque>
 #include <optional>
+#include <span>
 
 namespace dg::compiler {
 
@@ -22,6 +23,9 @@ public:
   void add(const std::vector<ir::OnnxWeight> &weights);
   /// A safetensors file, by --weights, whose tensors are named as WeightNames.h says.
   Status open(const std::string &path, const std::vector<std::string> &renames, const std::vector<std::string> &skips);
+  /// The same, of the weights of an ONNX file, which were read from `path`.
+  Status openOnnx(const std::string &path, const std::vector<ir::OnnxWeight> &weights,
+                  const std::vector<std::string> &renames, const std::vector<std::string> &skips);
 
   /// Every parameter of the graph that --weights has a tensor for starts from it. Fails with a diagnostic where a shape
   /// differs, where a parameter that starts from a file has no tensor, and where the file has none of the parameters;
@@ -32,6 +36,8 @@ public:
   Result<std::string> pack(const std::vector<codegen::LiteralTensor> &literals) const;
 
 private:
+  Status parse(std::span<const std::byte> bytes, const std::vector<std::string> &renames,
+               const std::vector<std::string> &skips);
   struct Tensor {
     package::TensorSpec spec;
     llvm::ArrayRef<char> bytes;
@@ -41,6 +47,7 @@ private:
   std::deque<std::string> converted;     ///< bytes of tensors whose type was changed
   std::string path;                      ///< of --weights
   std::optional<package::MappedFile> file;
+  std::string packed; ///< weights of an ONNX file as a safetensors file
   std::optional<package::Safetensors> given;
   NamedWeights named; ///< of `given`
 };

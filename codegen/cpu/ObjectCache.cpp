@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/cpu/ObjectCache.h"
 
+#include "runtime/support/CacheFolder.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CachePruning.h"
 #include "llvm/Support/FileSystem.h"
@@ -10,8 +12,6 @@
 
 #include <elf.h>
 #include <link.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace dg::codegen {
 
@@ -47,16 +47,7 @@ Result<ObjectCache> ObjectCache::open(std::string folder) {
   dl_iterate_phdr(addBuildId, &compiler);
   if (compiler.front() == ';')
     return Status::error(ErrorKind::usage, "this dgc was linked without a build id, by which cached code is known");
-  if (std::error_code error = llvm::sys::fs::create_directories(folder, true, llvm::sys::fs::owner_all))
-    return Status::error(ErrorKind::usage, "folder {} cannot be made: {}", folder, error.message());
-  struct stat facts;
-  if (::stat(folder.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode))
-    return Status::error(ErrorKind::usage, "{} is no folder", folder);
-  if (facts.st_uid != ::geteuid() || (facts.st_mode & (S_IWGRP | S_IWOTH)))
-    return Status::error(ErrorKind::usage,
-                         "folder {} can be written by others, who would choose the code of jobs: "
-                         "own it and make it writable by you alone (chmod go-w)",
-                         folder);
+  DG_RETURN_IF_ERROR(makePrivateFolder(folder, "the code of jobs"));
   return ObjectCache(std::move(folder), std::move(compiler));
 }
 

@@ -263,6 +263,19 @@ Cluster Cluster::forRanks(uint64_t numRanks) const {
   return own;
 }
 
+Cluster Cluster::withCoresOf(uint32_t numCores, uint64_t numRanks) const {
+  Cluster own = *this;
+  if (numCores == 0 || numRanks <= numCores)
+    return own;
+  const double share = double(numCores) / double(numRanks);
+  for (auto &[type, flopsPerSecond] : own.device.flopsPerSecond)
+    flopsPerSecond *= share;
+  own.device.memoryBytesPerSecond *= share;
+  return own;
+}
+
+Cluster Cluster::withSharedCores() const { return withCoresOf(coresPerNode, devicesPerNode); }
+
 Cluster hostCluster(uint32_t numRanks) {
   Cluster cluster = cpuPreset();
   cluster.devicesPerNode = std::max<uint32_t>(1, numRanks);
@@ -282,11 +295,10 @@ Result<Cluster> findCluster(std::string_view spec) {
   constexpr size_t mostBytes = size_t(16) << 20; // the speeds of a million devices
   auto text = readText(std::string(spec), mostBytes);
   if (!text)
-    return Status::error(
-        ErrorKind::badInput,
-        "cannot read cluster file '{}'; expected a readable JSON file or a preset (cpu, a100x8, h100x8, "
-        "with :nodes=N)",
-        spec);
+    return Status::error(ErrorKind::badInput,
+                         "cannot read cluster file '{}'; expected a readable JSON file, host or a preset (cpu, "
+                         "a100x8, h100x8, with :nodes=N)",
+                         spec);
   return parseCluster(*text, std::string(spec));
 }
 

@@ -51,6 +51,11 @@ struct Cluster {
   double sliceUs = 0;        ///< after which a rank has to leave such a core to another; 0: only when it waits
   /// The same with `busyKernels` as `kernels` where some node has several of so many ranks.
   Cluster forRanks(uint64_t numRanks) const;
+  /// The same where so many ranks of a node share its cores, as rates: each has a part of one. For closed forms, which
+  /// do not see who computes while others wait.
+  Cluster withCoresOf(uint32_t numCores, uint64_t numRanks) const;
+  /// The same of coresPerNode and devicesPerNode.
+  Cluster withSharedCores() const;
   double speedOf(int64_t rank) const { return deviceSpeeds.empty() ? 1 : deviceSpeeds[size_t(rank)]; }
   uint64_t numDevices() const { return uint64_t(numNodes) * devicesPerNode; }
   bool isSameNode(int64_t rankA, int64_t rankB) const { return rankA / devicesPerNode == rankB / devicesPerNode; }

@@ -3,6 +3,7 @@
 
 #include "partitioner/search/Conflict.h"
 #include "passes/Passes.h"
+#include "passes/UsageError.h"
 #include "passes/partition/Decisions.h"
 #include "passes/partition/ExtractModel.h"
 #include "passes/partition/GraphOrder.h"
@@ -119,16 +120,14 @@ private:
 
   FailureOr<SearchedPlan> search(GraphOp graph, Model &model, const Configuration &how, uint32_t numParts) const {
     if (size_t working = countWorking(model); numParts > std::max<size_t>(1, working))
-      return graph.emitOpError() << "cannot be cut into pipe=" << how.pipe
-                                 << (numParts > how.pipe
-                                         ? " with " + std::to_string(numParts / how.pipe) + " chunks each"
-                                         : "")
-                                 << ": " << numParts << " pipeline stages were asked for, but the graph has only "
-                                 << working
-                                 << " ops that compute something; use at most pipe=" << std::max<size_t>(1, working);
+      return emitOpUsageError(graph)
+             << "cannot be cut into pipe=" << how.pipe
+             << (numParts > how.pipe ? " with " + std::to_string(numParts / how.pipe) + " chunks each" : "") << ": "
+             << numParts << " pipeline stages were asked for, but the graph has only " << working
+             << " ops that compute something; use at most pipe=" << std::max<size_t>(1, working);
     if (how.tensor > 1 && request.leastCutShare > 0 && !canCutWeights(model, how.tensor))
-      return graph.emitOpError() << "has no weight that tensor=" << how.tensor
-                                 << " divides evenly: choose a size that divides the layers' outputs";
+      return emitOpUsageError(graph) << "has no weight that tensor=" << how.tensor
+                                     << " divides evenly: choose a size that divides the layers' outputs";
     std::vector<partitioner::Pin> pins;
     for (const std::string &text : request.pins) {
       Result<partitioner::Pin> pin = resolvePin(text, model);

@@ -5,6 +5,7 @@
 // statistics are per micro-batch by definition, is not one.
 #include "ir/ops/structure/GraphOps.h"
 #include "passes/Passes.h"
+#include "passes/UsageError.h"
 #include "passes/shape/SampleDims.h"
 
 using namespace mlir;
@@ -71,12 +72,13 @@ private:
         continue;
       // Of an inference only some results may depend on it, and one that has no row for each sample is seen to there.
       if (pieces > 1 && isTraining)
-        return op.emitOpError() << "mixes the samples of a batch, but a batch is cut into " << int64_t(pieces)
-                                << " micro-batches, of which each would see only its own: give --microbatches 1";
+        return emitOpUsageError(&op) << "mixes the samples of a batch, but a batch is cut into " << int64_t(pieces)
+                                    << " micro-batches, of which each would see only its own: give --microbatches 1";
       if (padded > 0)
-        return op.emitOpError() << "mixes the samples of a batch, but " << int64_t(padded)
-                                << " rows of each step are padding, which would count: give a --batch that the data "
-                                   "ranks divide";
+        return emitOpUsageError(&op)
+               << "mixes the samples of a batch, but " << int64_t(padded)
+               << " rows of each step are padding, which would count: give a --batch that the data "
+                  "ranks divide";
       if (isTraining)
         getOperation()->setAttr("dg.mixes_samples", StringAttr::get(&getContext(), describe(&op)));
       return success();

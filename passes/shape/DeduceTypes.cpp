@@ -3,6 +3,7 @@
 #include "ir/ops/structure/GraphOps.h"
 #include "ir/rules/TypeDeduction.h"
 #include "passes/Passes.h"
+#include "passes/UsageError.h"
 #include "passes/train/AddedInputs.h"
 #include "passes/train/LossScale.h"
 
@@ -57,8 +58,8 @@ private:
         if (!ShapedType::isDynamic(size))
           continue;
         if (batch <= 0)
-          return graph.emitOpError() << "input '" << graph.getInputName(index) << "' has type " << type
-                                     << " with a dimension that nothing binds: give --batch N (or --bind batch=N)";
+          return emitOpUsageError(graph) << "input '" << graph.getInputName(index) << "' has type " << type
+                                         << " with a dimension that nothing binds: give --batch N (or --bind batch=N)";
         size = batch;
       }
       argument.setType(RankedTensorType::get(shape, type.getElementType()));

@@ -3,6 +3,7 @@
 // fine-tuned in its last layers.
 #include "ir/ops/structure/GraphOps.h"
 #include "passes/Passes.h"
+#include "passes/UsageError.h"
 #include "passes/train/NamePattern.h"
 
 using namespace mlir;
@@ -19,20 +20,35 @@ struct FreezeParametersPass : impl::FreezeParametersBase<FreezeParametersPass> {
   void runOnOperation() override {
     for (const std::string &pattern : patterns)
       if (!freeze(pattern, /*isState=*/false)) {
-        getOperation().emitError() << "has no parameter that '" << pattern
-                                   << "' names, expected a pattern such as 'features.*' that matches the parameters to "
-                                      "freeze";
+        emitUsageError(getOperation())
+            << "has no parameter that '" << pattern
+            << "' names, expected a pattern such as 'features.*' that matches the parameters to "
+               "freeze";
         return signalPassFailure();
       }
     for (const std::string &pattern : statistics)
       if (!freeze(pattern, /*isState=*/true)) {
-        getOperation().emitError() << "has no running statistics that '" << pattern
-                                   << "' names, expected a pattern such as 'bn.*' that matches those of a batch norm";
+        emitUsageError(getOperation())
+            << "has no running statistics that '" << pattern
+            << "' names, expected a pattern such as 'bn.*' that matches those of a batch norm";
         return signalPassFailure();
       }
+    if (!patterns.empty() && !isAnyTrained()) {
+      emitUsageError(getOperation()) << "has no parameter left to train: --freeze names them all";
+      return signalPassFailure();
+    }
   }
 
 private:
+  bool isAnyTrained() {
+    return getOperation()
+        .walk([](ir::ParameterOp parameter) {
+          const bool isTrained = !parameter.getState() && !parameter.getFrozen();
+          return isTrained ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
+  }
+
   /// Whether there was one.
   bool freeze(StringRef pattern, bool isState) {
     bool isNamed = false;

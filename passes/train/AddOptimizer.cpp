@@ -7,6 +7,7 @@
 #include "ir/ops/structure/GraphOps.h"
 #include "ir/ops/training/OptimizerOps.h"
 #include "passes/Passes.h"
+#include "passes/UsageError.h"
 #include "passes/train/LossScale.h"
 #include "passes/train/NamePattern.h"
 #include "passes/train/OptimizerSpec.h"
@@ -33,7 +34,8 @@ struct AddOptimizerPass : impl::AddOptimizerBase<AddOptimizerPass> {
     if (auto own = getOperation()->getAttrOfType<StringAttr>("dg.optimizer"); own && text.empty())
       text = own.str();
     if (text.empty()) {
-      graph.emitOpError("is to be trained, but nothing names an optimizer: give --optimizer, for example sgd:lr=0.01");
+      emitOpUsageError(graph)
+          << "is to be trained, but nothing names an optimizer: give --optimizer, for example sgd:lr=0.01";
       return signalPassFailure();
     }
     Result<OptimizerSpec> spec = parseOptimizer(text);
@@ -50,11 +52,19 @@ private:
   static LogicalResult checkGroups(GraphOp graph, const OptimizerSpec &spec, StringRef text) {
     for (const OptimizerSpec::Group &group : spec.groups) {
       auto parameters = graph.getBody().front().getOps<ParameterOp>();
-      if (llvm::none_of(parameters, [&](ParameterOp parameter) {
-            return !parameter.getState() && matchesPattern(parameter.getParam(), group.pattern);
+      auto isNamed = [&](ParameterOp parameter) {
+        return !parameter.getState() && matchesPattern(parameter.getParam(), group.pattern);
+      };
+      if (llvm::any_of(parameters, isNamed) && llvm::none_of(parameters, [&](ParameterOp parameter) {
+            return isNamed(parameter) && spec.isRuledBy(group, parameter.getParam());
           }))
-        return graph.emitError() << "optimizer '" << text << "': has no parameter that '" << group.pattern
-                                 << "' names, expected a pattern such as '*.bias' that matches parameters";
+        return emitUsageError(graph)
+               << "optimizer '" << text << "': what '" << group.pattern
+               << "' says is overruled for all of its parameters by patterns after it: the last one counts; leave it "
+                  "out, or write it after them";
+      if (llvm::none_of(parameters, isNamed))
+        return emitUsageError(graph) << "optimizer '" << text << "': has no parameter that '" << group.pattern
+                                     << "' names, expected a pattern such as '*.bias' that matches parameters";
     }
     return success();
   }

@@ -6,6 +6,7 @@
 #include "ir/ops/elementwise/LogicOps.h"
 #include "ir/rules/GradientBuilding.h"
 #include "ir/rules/LossTerms.h"
+#include "passes/UsageError.h"
 #include "passes/shape/Composites.h"
 #include "passes/shape/PartsOf.h"
 #include "passes/shape/SampleDims.h"
@@ -183,9 +184,9 @@ Value LossWeigher::mean(LossOp loss, SampleMeasure measure) {
 /// Sums over samples are those over a full batch, whatever the step holds: rows times the mean.
 FailureOr<Value> LossWeigher::weighSum(Operation *op, int64_t dim, bool isMean) {
   if (!isMean && (cut.pieces > 1 || cut.padded > 0))
-    return op->emitOpError() << "adds up samples in the loss, where a batch is cut into " << cut.pieces
-                             << " micro-batches with " << cut.padded << " rows of padding: take the mean with "
-                             << "dg.reduce_mean, or give --microbatches 1 and a --batch that the data ranks divide";
+    return emitOpUsageError(op) << "adds up samples in the loss, where a batch is cut into " << cut.pieces
+                                << " micro-batches with " << cut.padded << " rows of padding: take the mean with "
+                                << "dg.reduce_mean, or give --microbatches 1 and a --batch that the data ranks divide";
   Value input = op->getOperand(0);
   if (!isa<FloatType>(tensorOf(input).getElementType()))
     return op->emitOpError() << "adds up samples of " << tensorOf(input) << " in the loss, expected floats: dg.cast";
@@ -217,7 +218,7 @@ FailureOr<Value> LossWeigher::weighFunction(Operation *op) {
              << "takes the samples of a batch together, in the loss, by something else than a mean or "
                 "a sum: dg.reduce_mean over dimension 0 makes a mean";
   if (cut.microbatches > 1 && !isLinearIn(op, vary))
-    return op->emitOpError()
+    return emitOpUsageError(op)
            << "makes the loss something else than a mean over samples: it can only be computed of a "
               "whole batch, which is cut into micro-batches: give --microbatches 1 and no --accumulate";
   IRMapping mapping;

@@ -22,7 +22,7 @@ struct Key {
   bool isBelowOne = false;
 };
 
-constexpr Key lr = {"lr", &OptimizerSpec::lr}, momentum = {"momentum", &OptimizerSpec::momentum},
+constexpr Key lr = {"lr", &OptimizerSpec::lr}, momentum = {"momentum", &OptimizerSpec::momentum, true},
               nesterov = {"nesterov", &OptimizerSpec::nesterov}, beta1 = {"beta1", &OptimizerSpec::beta1, true},
               beta2 = {"beta2", &OptimizerSpec::beta2, true}, alpha = {"alpha", &OptimizerSpec::alpha, true},
               eps = {"eps", &OptimizerSpec::epsilon}, lrDecay = {"lr_decay", &OptimizerSpec::lrDecay},
@@ -90,12 +90,26 @@ private:
 
 } // namespace
 
-static std::optional<double> lastOf(const std::vector<OptimizerSpec::Group> &groups, llvm::StringRef parameter,
-                                    std::optional<double> OptimizerSpec::Group::*number) {
+using GroupNumber = std::optional<double> OptimizerSpec::Group::*;
+
+/// The last group that matches and has the number, or null.
+static const OptimizerSpec::Group *lastWith(const std::vector<OptimizerSpec::Group> &groups, llvm::StringRef parameter,
+                                            GroupNumber number) {
   for (const OptimizerSpec::Group &group : llvm::reverse(groups))
     if (group.*number && matchesPattern(parameter, group.pattern))
-      return group.*number;
-  return std::nullopt;
+      return &group;
+  return nullptr;
+}
+
+static std::optional<double> lastOf(const std::vector<OptimizerSpec::Group> &groups, llvm::StringRef parameter,
+                                    GroupNumber number) {
+  const OptimizerSpec::Group *group = lastWith(groups, parameter, number);
+  return group ? group->*number : std::nullopt;
+}
+
+bool OptimizerSpec::isRuledBy(const Group &group, llvm::StringRef parameter) const {
+  return lastWith(groups, parameter, &Group::lr) == &group ||
+         lastWith(groups, parameter, &Group::weightDecay) == &group;
 }
 
 double OptimizerSpec::weightDecayOf(llvm::StringRef parameter) const {

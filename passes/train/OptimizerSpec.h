@@ -34,6 +34,8 @@ struct OptimizerSpec {
   double weightDecayOf(llvm::StringRef parameter) const;
   /// The parameter's learning rate divided by the optimizer's: what the run's rate, scheduled or not, is multiplied by.
   double rateFactorOf(llvm::StringRef parameter) const;
+  /// Whether something that this group, one of `groups`, says of the parameter counts.
+  bool isRuledBy(const Group &group, llvm::StringRef parameter) const;
 };
 
 /// Reads NAME[:key=value,…][;PATTERN:lr=value,weight_decay=value]…. All have lr, weight_decay, clip_norm,

@@ -175,6 +175,39 @@ std::vector<std::string> Dataset::notes() const {
   return notes;
 }
 
+std::vector<std::string> Dataset::arguments() const {
+  std::vector<std::string> names;
+  for (const Column &column : columns)
+    names.push_back(column.argument().name);
+  return names;
+}
+
+/// Numbers of classes mean the same only where the folders have the same names.
+static Status checkSameClasses(const std::string &where, std::span<const std::string> found, const std::string &other,
+                               std::span<const std::string> expected) {
+  if (found.empty() || expected.empty() || std::ranges::equal(found, expected))
+    return Status::ok();
+  size_t at = 0;
+  while (at < found.size() && at < expected.size() && found[at] == expected[at])
+    ++at;
+  auto nameAt = [at](std::span<const std::string> classes) {
+    return at < classes.size() ? fmt::format("'{}'", classes[at]) : std::string("no class");
+  };
+  return Status::error(
+      ErrorKind::badInput,
+      "{}: class {} is {}, but of {} it is {}: classes are numbered by their names; give both the same "
+      "class folders",
+      where, at, nameAt(found), other, nameAt(expected));
+}
+
+Status Dataset::checkClasses(const Dataset &other) const {
+  for (const Column &column : columns)
+    if (const Column *same = other.find(column.argument().name))
+      DG_RETURN_IF_ERROR(checkSameClasses(column.spec(), column.shards.front().samples->classes(), same->spec(),
+                                          same->shards.front().samples->classes()));
+  return Status::ok();
+}
+
 bool Dataset::isDecoded() const {
   return std::any_of(columns.begin(), columns.end(), [](const Column &column) { return column.isDecoded(); });
 }

@@ -112,6 +112,10 @@ public:
   std::string describe() const;
   /// What the user should know of it: the classes of a folder, files that were left out. A line each.
   std::vector<std::string> notes() const;
+  /// The names of its arguments, in their order.
+  std::vector<std::string> arguments() const;
+  /// Whether classes that were numbered by the names of folders have the same numbers in both. Fails with badInput.
+  Status checkClasses(const Dataset &other) const;
   /// Whether any of its columns is.
   bool isDecoded() const;
   /// The samples that cannot be read, in their order. Reads every sample once, with so many threads, which have ended

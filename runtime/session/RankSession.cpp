@@ -7,10 +7,10 @@
 #include "runtime/launch/link/LaunchMessage.h"
 #include "runtime/launch/ranks/RankProcess.h"
 #include "runtime/session/DryRun.h"
-#include "runtime/session/HostCores.h"
 #include "runtime/session/report/EventFile.h"
 #include "runtime/session/report/JsonLine.h"
-#include "runtime/session/report/PeakRate.h"
+#include "runtime/support/HostCores.h"
+#include "runtime/support/PeakRate.h"
 #include "runtime/transport/TlsTransport.h"
 #include "runtime/transport/UcxTransport.h"
 

@@ -51,14 +51,14 @@ class SearchedTest(runs.JobTest):
         model = self.path("towers.mlir")
         with open(model, "w", encoding="utf-8") as file:
             file.write(towers(4, 256))
-        job, plan, _ = self.compile("towers", model, "--batch", "64", "--ranks", "2", "--mesh", "pipe=2", "--microbatches", "4")
+        job, plan, _ = self.compile("towers", model, "--batch", "64", "--ranks", "2", "--cluster", "cpu:devices=2", "--mesh", "pipe=2", "--microbatches", "4")
         stages = {tower: {op["stage"] for op in plan["ops"] if op["name"].startswith(tower) and op["name"].endswith("/matmul")} for tower in "ab"}
         self.assertEqual(sorted(map(sorted, stages.values())), [[0], [1]], "each branch has a stage of its own")
         self.check_losses_of_one_rank(job, model, ["--batch", "64"], ["--data", "x=randn:300x256", "--data", "y=randint:10:300"])
 
     def test_a_schedule_without_bubbles(self):
         model, flags = "mlp:64-64-64-64-64-64-64-64-8", ["--batch", "64", "--optimizer", "sgd:lr=0.01"]
-        job, plan, _ = self.compile("deep", model, *flags, "--ranks", "2", "--forbid", "data", "--forbid", "tensor", "--microbatches", "2")
+        job, plan, _ = self.compile("deep", model, *flags, "--ranks", "2", "--cluster", "cpu:devices=2", "--forbid", "data", "--forbid", "tensor", "--microbatches", "2")
         self.assertEqual(plan["mesh"], {"pipe": 2, "data": 1, "tensor": 1})
         by_hand = self.compile("hand", model, *flags, "--mesh", "pipe=2", "--microbatches", "2", "--schedule", "1f1b")[1]
         self.assertLess(plan["predicted"]["bubble"], by_hand["predicted"]["bubble"])
@@ -67,7 +67,7 @@ class SearchedTest(runs.JobTest):
     def test_zero_where_memory_is_short(self):
         model, flags = os.path.join(runs.EXAMPLES, "wide_mlp.mlir"), ["--batch", "64"]
         limit = 25_000_000  # more than a rank needs with --zero 3 (22.4 MB), less than with any other (28.1 MB, 30.1 MB)
-        job, plan, said = self.compile("wide", model, *flags, "--ranks", "2", "--forbid", "tensor", "--forbid", "pipe", "--memory", str(limit))
+        job, plan, said = self.compile("wide", model, *flags, "--ranks", "2", "--cluster", "cpu:devices=2", "--forbid", "tensor", "--forbid", "pipe", "--memory", str(limit))
         self.assertLessEqual(plan["memory"][0]["arena_bytes"], limit)
         self.assertAlmostEqual(plan["memory"][0]["persistent_bytes"] / plan["model"]["parameters"], 6, delta=0.05, msg=said)
         self.check_losses_of_one_rank(job, model, flags, runs.FLAT_DATA)
@@ -85,9 +85,9 @@ class SearchedTest(runs.JobTest):
     def test_a_second_search(self):
         """The first plan is estimated to fit and does not; the next search knows by how much the estimate was wrong."""
         model, flags = "lenet", ["--batch", "64", "--optimizer", "sgd:lr=0.01"]
-        free = self.compile("free", model, *flags, "--ranks", "2")[1]
+        free = self.compile("free", model, *flags, "--ranks", "2", "--cluster", "cpu:devices=2")[1]
         limit = int(free["memory"][0]["arena_bytes"] * 0.85)
-        job, plan, said = self.compile("tight", model, *flags, "--ranks", "2", "--memory", str(limit))
+        job, plan, said = self.compile("tight", model, *flags, "--ranks", "2", "--cluster", "cpu:devices=2", "--memory", str(limit))
         self.assertRegex(said, r"was estimated at \d+ bytes on each device, but stage 0 needs \d+, \d+ more than " + str(limit) + ": searching again")
         self.assertLessEqual(max(stage["arena_bytes"] for stage in plan["memory"]), limit)
         self.check_losses_of_one_rank(job, model, flags, runs.IMAGE_DATA)

@@ -3,11 +3,13 @@
 #include "compiler/Compile.h"
 #include "compiler/ListOps.h"
 #include "partitioner/schedule/ScheduleDescriptor.h"
+#include "runtime/support/CacheFolder.h"
 #include "runtime/support/Printable.h"
 #include "tools/FlagChecks.h"
 #include "tools/dgc/FatalErrors.h"
 #include "tools/dgc/Report.h"
 #include "tools/dgc/WriteOutput.h"
+#include "tools/host/HostCache.h"
 
 #include <cstdio>
 
@@ -112,7 +114,8 @@ int main(int argc, char **argv) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   what->add_option("--weights", request.weights,
-                   "FILE.safetensors, or a checkpoint as DIR/best: parameters start from its tensors, by name\n"
+                   "FILE.safetensors, FILE.onnx, or a checkpoint as DIR/best: parameters start from its tensors, by\n"
+                   "name "
                    "(default: as the model says)");
   what->add_option("--weights-rename", request.weightRenames,
                    "OLD=NEW: tensors of --weights as parameters of other names, as 'backbone.*=features.*'; the first\n"
@@ -153,9 +156,10 @@ int main(int argc, char **argv) {
       ->check(wholeNumber(1, 1 << 24));
   split->add_option(
       "--cluster", request.cluster,
-      "the machines that the plan is for: a JSON file, cpu:nodes=4, a100x8:nodes=64 or h100x8:nodes=8\n"
-      "(default: one host with the figures of cpu; 'dgrun --probe' measures this one); without --mesh and\n"
-      "--ranks the plan is searched for all its devices");
+      "the machines that the plan is for: a JSON file, host, cpu:nodes=4, a100x8:nodes=64 or h100x8:nodes=8\n"
+      "(default: host where a plan is searched or predicted, else cpu); without --mesh and --ranks the plan is\n"
+      "searched for all its devices. host is this one, measured in a second or two the first time and kept in\n"
+      "the folder of --cache; 'dgrun --probe' measures it anew");
   split
       ->add_option(
           "--pin", request.pins,
@@ -200,7 +204,8 @@ int main(int argc, char **argv) {
       ->add_option("--memory", request.memoryBytes,
                    "bytes on each device, as 4GiB; a plan that needs more is an error (default: of a searched plan "
                    "what its devices have, of one by hand no limit)")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(CLI::AsSizeValue(false))
+      ->check(wholeNumber(1, INT64_MAX));
 
   auto *print = app.add_option_group("What to print");
   auto *emit = addChoice(print, "--emit", request.emit,
@@ -317,6 +322,10 @@ int main(int argc, char **argv) {
     if (dg::Status status = dg::tools::checkOutput(output, read); !status)
       return endWith(status);
   }
+  for (const char *ending : {".onnx", ".mlir", ".mlirbc", ".safetensors", ".pt"})
+    if (request.emit == Emit::package && output.ends_with(ending))
+      return endWithUsage("-o {}: a job is written, which is no {} file; name it {}.dgx", output, ending,
+                          output.substr(0, output.rfind('.')));
   std::optional<dg::package::SigningKey> key;
   if (!signingKey.empty()) {
     if (request.emit != Emit::package)
@@ -326,7 +335,10 @@ int main(int argc, char **argv) {
       return endWith(read.status());
     key.emplace(std::move(*read));
   }
-  request.cache = dg::tools::cacheFolder(cache);
+  request.cache = dg::cacheFolder(cache);
+  if (dg::compiler::isForThisHost(request))
+    if (dg::Result<dg::tools::MeasuredHost> host = dg::tools::knowHost(request.cache))
+      request.host = {host->cluster, dg::tools::describeHost(*host)};
   dg::tools::Report report;
   dg::Result<dg::compiler::Output> compiled =
       dg::compiler::compile(request, [&](const dg::compiler::Message &message) { report.print(message); });

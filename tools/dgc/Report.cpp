@@ -3,12 +3,9 @@
 
 #include "runtime/support/Printable.h"
 
-#include "llvm/Support/Path.h"
-
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 namespace dg::tools {
 
@@ -41,19 +38,6 @@ void Report::clearProgress() {
   if (isShown)
     std::fputs("\r\033[K", stderr);
   isShown = false;
-}
-
-std::string cacheFolder(const std::string &given) {
-  const char *variable = std::getenv("DG_CACHE");
-  std::string wanted = given.empty() && variable ? variable : given;
-  if (wanted == "off")
-    return "";
-  llvm::SmallString<128> folder;
-  if (wanted.empty() && llvm::sys::path::cache_directory(folder)) {
-    llvm::sys::path::append(folder, "dg");
-    return folder.str().str();
-  }
-  return wanted;
 }
 
 } // namespace dg::tools

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What dgc says on stderr while it compiles, and where it keeps machine code.
+// What dgc says on stderr while it compiles.
 #pragma once
 
 #include "compiler/Compile.h"
@@ -25,9 +25,5 @@ private:
   Clock::time_point started = Clock::now();
   bool isTerminal, isShown = false;
 };
-
-/// The folder of --cache: `given`, else DG_CACHE, else dg in the user's folder of caches. "" for "off", and where the
-/// user has no such folder.
-std::string cacheFolder(const std::string &given);
 
 } // namespace dg::tools

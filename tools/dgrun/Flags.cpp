@@ -201,13 +201,14 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
       "--profile", flags.profile,
       "print at the end, on stderr, the time of each op, its flops and bytes a second and its share of the peak; "
       "default: off");
-  app.add_flag("--probe", flags.probe,
-               "measure this host and its links and print them as a cluster file for dgc --cluster; needs no JOB; "
-               "default: off");
-  auto *json = app.add_flag("--json", flags.json,
-                            "one JSON object a line on stdout: start, deal, step, epoch, eval, checkpoint, snapshot, "
-                            "straggler, waiting, silence, "
-                            "recovered, restart, failure, end; default: off");
+  app.add_flag(
+      "--probe", flags.probe,
+      "measure this host and its links anew, print them as a cluster file for dgc --cluster and keep them for\n"
+      "dgc, which plans for them where it is given no other; needs no JOB; default: off");
+  auto *json = app.add_flag(
+      "--json", flags.json,
+      "one JSON object a line on stdout: start, deal, step, epoch, eval, checkpoint, snapshot, straggler, waiting, "
+      "silence, recovered, restart, failure, end; default: off");
   app.add_option("--json-every", flags.jsonEvery, "step events only every 100steps or 10s; default: every step")
       ->needs(json);
   app.add_option("--log-every", flags.logEvery,

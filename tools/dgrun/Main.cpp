@@ -2,17 +2,20 @@
 // dgrun: flags, then the libraries. It never compiles and never interprets ops.
 #include "runtime/launch/link/HeldSignals.h"
 #include "runtime/session/report/MemoryUse.h"
+#include "runtime/support/CacheFolder.h"
 #include "runtime/support/Printable.h"
 #include "tools/dgrun/Flags.h"
 #include "tools/dgrun/Prepare.h"
-#include "tools/dgrun/Probe.h"
 #include "tools/dgrun/RankDevice.h"
 #include "tools/dgrun/Verify.h"
 #include "tools/dgrun/Where.h"
+#include "tools/host/HostCache.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 
 using namespace dg;
 
@@ -26,10 +29,18 @@ int main(int argc, char **argv) {
   if (flags.json)
     options.describeEvent = session::launchEventLine;
   if (flags.probe) {
-    auto cluster = dgrun::probeHost();
-    if (!cluster)
-      return endBeforeRanks(options, cluster.status());
-    std::fputs(cluster->c_str(), stdout);
+    auto host = tools::probeHost();
+    if (!host)
+      return endBeforeRanks(options, host.status());
+    if (std::fputs(partitioner::toJson(host->cluster).c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+      return endBeforeRanks(
+          options,
+          Status::error(ErrorKind::unwritten, "--probe: standard output cannot be written: {}", std::strerror(errno)));
+    const std::string folder = cacheFolder();
+    Status kept = folder.empty() ? Status::error(ErrorKind::usage, "there is no folder of caches")
+                                 : tools::keepHost(folder, tools::hostKey(), *host);
+    fmt::print(stderr, "dgrun: {}{}\n", printable(tools::describeHost(*host)),
+               kept ? "; dgc plans with it from now on" : "; not kept for dgc: " + printable(kept.message()));
     return 0;
   }
   if (!flags.verify.empty() && flags.job.empty())

@@ -5,12 +5,13 @@
 #include "runtime/launch/link/HeldSignals.h"
 #include "runtime/session/DiskNeed.h"
 #include "runtime/session/Evaluation.h"
-#include "runtime/session/HostCores.h"
+#include "runtime/support/HostCores.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -41,6 +42,11 @@ static Result<data::DataSpecs> readSpecs(const char *flag, const std::vector<std
     auto pair = data::splitAssignment("--normalize", text);
     if (!pair)
       return pair.status();
+    if (specs.normalizations.contains(pair->first) || specs.channelNormalizations.contains(pair->first))
+      return Status::error(ErrorKind::usage,
+                           "--normalize {}: '{}' was given before; give each argument one mean and "
+                           "deviation",
+                           text, pair->first);
     if (pair->second.find('/') != std::string::npos) {
       auto channels = data::parseChannelNormalization(pair->second);
       if (!channels)
@@ -72,7 +78,7 @@ static Result<std::optional<std::vector<int64_t>>> findGood(const Flags &flags, 
   using Found = std::optional<std::vector<int64_t>>;
   if (!flags.skipBad)
     return Found();
-  auto bad = dataset.findBad(*flags.skipBad, int64_t(session::usableCores().size()), isStopAsked);
+  auto bad = dataset.findBad(*flags.skipBad, int64_t(usableCores().size()), isStopAsked);
   if (!bad)
     return bad.status();
   if (bad->empty())
@@ -351,8 +357,9 @@ static Result<session::TrainingOptions> readTrainingOptions(const Flags &flags, 
   options.keep = flags.keep.value_or(0);
   options.maxLost = flags.maxLost.value_or(options.maxLost);
   options.validation = flags.validation.value_or(before ? before->validation : 0);
-  if (options.validation >= 1)
-    return Status::error(ErrorKind::usage, "--validation {:g}: expected a part below 1, as 0.1", options.validation);
+  if (options.validation >= 1 || (flags.validation && *flags.validation == 0))
+    return Status::error(ErrorKind::usage, "--validation {:g}: expected a part above 0 and below 1, as 0.1",
+                         options.validation);
   if (options.validation > 0 && !flags.evalData.empty())
     return Status::error(ErrorKind::usage, "--eval-data and --validation{}: give one of them",
                          flags.validation ? "" : ", which the checkpoint was trained with");
@@ -412,6 +419,7 @@ static Status prepareTraining(const Flags &flags, const plan::Plan &plan, Assign
     auto evalDataset = openEvalData(flags, plan, options->evalBatch, assignment.seed, assignment.dataNotes);
     if (!evalDataset)
       return evalDataset.status();
+    DG_RETURN_IF_ERROR(evalDataset->checkClasses(*assignment.dataset));
     assignment.evalDataset.emplace(std::move(*evalDataset));
   }
   assignment.training = std::move(*options);
@@ -460,11 +468,11 @@ Result<Assignment> prepare(const Flags &flags, const session::Job &job, const Wh
   assignment.timeout = std::chrono::milliseconds(int64_t(std::min(flags.timeoutSeconds, 1e9) * 1000));
   assignment.ranksOnHost = where.ranksOnHost;
   assignment.threads =
-      flags.threads.value_or(std::max(1u, uint32_t(session::usableCores().size()) / uint32_t(where.ranksOnHost)));
+      flags.threads.value_or(std::max(1u, uint32_t(usableCores().size()) / uint32_t(where.ranksOnHost)));
   if (assignment.dryRun)
     return assignment; // it needs no data
   constexpr int64_t mostReaders = 8;
-  const int64_t coresOfRank = int64_t(session::usableCores().size()) / where.ranksOnHost;
+  const int64_t coresOfRank = int64_t(usableCores().size()) / where.ranksOnHost;
   assignment.readAhead.steps = flags.prefetch;
   assignment.readAhead.readers =
       flags.readers.value_or(std::clamp<int64_t>(coresOfRank - int64_t(assignment.threads), 1, mostReaders));
@@ -495,14 +503,70 @@ static std::string findIdle(const Assignment &assignment, int64_t stepsPerEpoch)
   return last > 0 && isIdle(last - 1, (last - 1) / stepsPerEpoch) ? fmt::format("step {}", last) : "";
 }
 
-/// Says so where the training ends before its schedule comes to its last part.
+/// Says so where the training ends before its schedule comes to its last part, or in the middle of it.
 static std::string findUnreached(const session::TrainingOptions &training, int64_t stepsPerEpoch) {
   const int64_t last = training.steps > 0 ? training.steps : training.epochs * stepsPerEpoch;
   const int64_t begins = training.schedule.stepOfLastPart(stepsPerEpoch);
-  return last > 0 && begins >= last
-             ? fmt::format("--lr-schedule {} comes to its last part after step {}, but this training ends with step {}",
-                           training.schedule.describe(), begins, last)
-             : "";
+  const std::optional<int64_t> ends = training.schedule.stepOfEnd(stepsPerEpoch);
+  if (last > 0 && begins >= last)
+    return fmt::format("--lr-schedule {} comes to its last part after step {}, but this training ends with step {}",
+                       training.schedule.describe(), begins, last);
+  if (last > 0 && ends && *ends > last)
+    return fmt::format("--lr-schedule {} lasts {} steps, but this training ends with step {}",
+                       training.schedule.describe(), *ends, last);
+  return "";
+}
+
+/// The files of a source without what says which of their tokens, and whether it is those that follow.
+static std::pair<std::string, bool> splitShift(const std::string &source) {
+  const std::string shift = ":+1";
+  std::string files = source;
+  bool isShifted = false;
+  for (size_t at = files.find(shift); at != files.npos; at = files.find(shift))
+    files.erase(at, shift.size()), isShifted = true;
+  return {files, isShifted};
+}
+
+/// Tokens that are their own targets, or the targets of those before them: a model learns that at once, and is of no
+/// use.
+static std::string findOwnTargets(const std::vector<std::string> &sources, const std::vector<std::string> &arguments) {
+  std::map<std::string, std::pair<std::string, bool>> read;
+  for (const std::string &source : sources)
+    if (auto pair = data::splitAssignment("", source);
+        pair && (pair->second.find(".u16") != std::string::npos || pair->second.find(".u32") != std::string::npos))
+      read[pair->first] = splitShift(pair->second);
+  for (size_t i = 0; i < arguments.size(); ++i)
+    for (size_t j = i + 1; j < arguments.size(); ++j) {
+      auto first = read.find(arguments[i]), second = read.find(arguments[j]);
+      if (first == read.end() || second == read.end() || first->second.first != second->second.first)
+        continue;
+      const auto &[files, isShifted] = first->second;
+      if (isShifted == second->second.second)
+        return fmt::format(
+            "'{}' and '{}' are the same tokens of {}; where a model predicts the tokens that follow, its "
+            "targets are {}={}:+1",
+            arguments[i], arguments[j], files, arguments[j], files);
+      if (isShifted)
+        return fmt::format("'{}' are the tokens that follow those of '{}'; where a model predicts the tokens that "
+                           "follow, write {}={} and {}={}:+1",
+                           arguments[i], arguments[j], arguments[i], files, arguments[j], files);
+    }
+  return "";
+}
+
+/// What a resumed training takes from its checkpoint although the job says something else.
+static std::vector<std::string> findInherited(const Flags &flags, const Assignment &assignment) {
+  std::vector<std::string> notes;
+  const checkpoint::TrainingState &before = assignment.resume->state();
+  const double own = assignment.job->plan().model.learningRate;
+  if (!flags.learningRate && before.learningRate != own)
+    notes.push_back(fmt::format("the learning rate {:g} is the checkpoint's; the job's own is {:g}, which --lr {:g} "
+                                "takes",
+                                before.learningRate, own, own));
+  if (before.numSamples != assignment.dataset->numSamples())
+    notes.push_back(fmt::format("the training had {} samples until this checkpoint, and goes on with {}",
+                                before.numSamples, assignment.dataset->numSamples()));
+  return notes;
 }
 
 /// Parameters that were drawn and never trained, in a run that only uses them.
@@ -560,6 +624,8 @@ std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignmen
                                   assignment.resume->state().step));
   notes.insert(notes.end(), assignment.dataNotes.begin(), assignment.dataNotes.end());
   noteIdleDataFlags(flags, assignment, notes);
+  if (const size_t cores = usableCores().size(); flags.threads && *flags.threads > cores)
+    notes.push_back(fmt::format("--threads {}: this host has {} cores for this process", *flags.threads, cores));
   for (const auto *dataset : {&assignment.dataset, &assignment.evalDataset})
     if (*dataset)
       for (std::string &note : (*dataset)->notes())
@@ -573,8 +639,13 @@ std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignmen
   }
   const int64_t doneSteps = assignment.resume ? assignment.resume->state().step : 0;
   const session::TrainingOptions &training = *assignment.training;
-  if (assignment.resume && ((training.steps > 0 && doneSteps >= training.steps) ||
-                            (training.epochs > 0 && assignment.resume->state().epoch >= training.epochs)))
+  const bool isDone =
+      assignment.resume && ((training.steps > 0 && doneSteps >= training.steps) ||
+                            (training.epochs > 0 && assignment.resume->state().epoch >= training.epochs));
+  if (assignment.resume && !isDone)
+    for (std::string &inherited : findInherited(flags, assignment))
+      notes.push_back(std::move(inherited));
+  if (isDone)
     notes.push_back(fmt::format("nothing is left to train: the checkpoint is at step {} (epoch {}); --steps and "
                                 "--epochs count from the beginning of the training",
                                 doneSteps, assignment.resume->state().epoch));
@@ -584,11 +655,15 @@ std::vector<std::string> notesOn(const Flags &flags, const Assignment &assignmen
     notes.push_back(need);
   if (flags.resume && !assignment.resume)
     notes.push_back(fmt::format("{} holds no checkpoint yet: this run begins at step 0", flags.checkpoint));
+  if (std::string own = findOwnTargets(flags.data, assignment.dataset->arguments()); !own.empty())
+    notes.push_back(own);
+  if (flags.learningRate == 0.0)
+    notes.push_back("--lr 0: no parameter is changed");
   const int64_t stepsPerEpoch =
       std::max<int64_t>(session::stepsPerEpoch(assignment.job->plan(), training, assignment.dataset->numSamples()), 1);
   if (std::string unreached = findUnreached(training, stepsPerEpoch); !unreached.empty())
     notes.push_back(unreached);
-  if (std::string idle = findIdle(assignment, stepsPerEpoch); !idle.empty())
+  if (std::string idle = isDone ? "" : findIdle(assignment, stepsPerEpoch); !idle.empty())
     notes.push_back(fmt::format("{} learns nothing: {} gives it the rate 0; --lr-schedule and --lr give it another",
                                 idle, assignment.training->schedule.describe()));
   return notes;

@@ -158,7 +158,9 @@ static LogicalResult inferDrawn(const Rejection &reject, ValueRange operands, Ty
   auto tensor = dyn_cast<RankedTensorType>(type);
   bool isDeduced = attribute || !isAny(type);
   if (isDeduced && (!tensor || !isa<FloatType>(tensor.getElementType()) || (attribute && !tensor.hasStaticShape())))
-    return reject("draws numbers of ", type, ", expected a tensor of floats whose sizes are all numbers");
+    return reject("draws numbers of ", type,
+                  ", expected a tensor of floats whose sizes are all numbers; an operand in "
+                  "place of the type gives its shape, with the batch");
   inferred.push_back(type);
   return success();
 }

@@ -5,6 +5,7 @@
 #include "runtime/data/format/SharedMapping.h"
 #include "runtime/data/format/TensorFiles.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <new>
@@ -98,8 +99,12 @@ static Result<Columns> findColumns(const std::string &where, const std::string &
                  : " without names: write their numbers, from 0");
   };
   // A name may hold dots itself: the whole text is tried first.
-  if (auto place = placeOf(wanted, names, hasNames))
+  if (auto place = placeOf(wanted, names, hasNames)) {
+    if (hasNames && std::count(names.begin(), names.end(), wanted) > 1)
+      return Status::error(ErrorKind::badInput, "{}: has {} columns {}, expected one: give them different names", where,
+                           std::count(names.begin(), names.end(), wanted), quoteShort(wanted));
     return Columns{*place, *place};
+  }
   const size_t dots = wanted.find("..");
   if (dots == std::string::npos)
     return missing(wanted);

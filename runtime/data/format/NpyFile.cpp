@@ -149,7 +149,7 @@ Result<Tensor> readNpy(const std::string &where, std::span<const std::byte> byte
   if (type == npyTypes().end() || (order != '<' && order != '>' && order != '|' && order != '='))
     return damaged(fmt::format("element type '{}' is not a number or boolean", header->descr));
   if (header->fortranOrder && header->shape.size() > 1)
-    return damaged("is in Fortran order; save it with numpy.ascontiguousarray");
+    return Status::error(ErrorKind::badInput, "{}: is in Fortran order; write numpy.ascontiguousarray of it", where);
   std::span<const std::byte> values = bytes.subspan(prefix + headerBytes);
   auto size = bytesOf(header->shape, sizeOf(type->second));
   if (!size || *size != int64_t(values.size()))

@@ -328,8 +328,10 @@ public:
       return;
     printWait(info);
     line("{} after {} steps{} in {:.2f} s{}{}", info.stopped ? "stopped" : "done", info.steps,
-         begun.program == plan::ProgramKind::train ? fmt::format(" ({} epochs)", info.epochs) : "", info.seconds,
-         lastLoss ? fmt::format(", last loss {:.6f}", *lastLoss) : "",
+         begun.program != plan::ProgramKind::train ? ""
+         : info.epochs == 0                        ? " (less than an epoch)"
+                            : fmt::format(" ({} epoch{})", info.epochs, info.epochs == 1 ? "" : "s"),
+         info.seconds, lastLoss ? fmt::format(", last loss {:.6f}", *lastLoss) : "",
          !info.why.empty()    ? ": " + info.why
          : !info.stopped      ? ""
          : info.saved.empty() ? "; nothing was saved"
@@ -359,10 +361,10 @@ private:
   }
   /// Where steps have waited for data, how many readers it would take.
   void printWait(const EndInfo &info) {
-    constexpr double leastPart = 0.01;
+    constexpr double leastPart = 0.01, leastSeconds = 0.1;
     const data::DataWait &data = info.data;
     const double computed = info.seconds - data.waitSeconds;
-    if (data.readers == 0 || data.waitSeconds < leastPart * info.seconds || computed <= 0)
+    if (data.readers == 0 || data.waitSeconds < std::max(leastSeconds, leastPart * info.seconds) || computed <= 0)
       return;
     const int64_t enough = std::max(int64_t(std::ceil(data.readSeconds / computed)), data.readers + 1);
     line("data: steps waited {:.2f} s ({:.0f} %) for {} reader{}; {} readers on free cores would keep up",

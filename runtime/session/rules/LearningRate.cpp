@@ -247,6 +247,17 @@ int64_t LearningRateSchedule::stepOfLastPart(int64_t stepsPerEpoch) const {
   return begin.step;
 }
 
+std::optional<int64_t> LearningRateSchedule::stepOfEnd(int64_t stepsPerEpoch) const {
+  using Kind = Segment::Kind;
+  const Segment &last = segments.back();
+  if (last.isEndless() || last.kind == Kind::constant || last.kind == Kind::step || last.kind == Kind::plateau)
+    return std::nullopt;
+  Begin begin;
+  for (const Segment &segment : segments)
+    begin.skip(segment, stepsPerEpoch);
+  return begin.step;
+}
+
 LearningRateSchedule::Place LearningRateSchedule::find(TrainingPoint at) const {
   Place place;
   Begin first;

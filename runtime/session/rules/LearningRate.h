@@ -7,6 +7,7 @@
 #include "runtime/support/Status.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ public:
   double factorAt(TrainingPoint at) const;
   /// The step after which its last part begins.
   int64_t stepOfLastPart(int64_t stepsPerEpoch) const;
+  /// The step after which its last part has come to its end; none where that part stays as it is or goes on for ever.
+  std::optional<int64_t> stepOfEnd(int64_t stepsPerEpoch) const;
   /// Whether it needs evaluations.
   bool watchesEvaluations() const;
   /// Takes the loss of an evaluation; nothing happens unless a plateau has begun.

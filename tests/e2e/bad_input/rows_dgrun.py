@@ -241,6 +241,8 @@ def flag_rows():
                         "cosine:epochs=x": "cosine:steps=10000"}.items():
         add(f"--lr-schedule {text}", ["--lr-schedule", text], USAGE, [text, right])
     add("normalization without a deviation", ["--normalize", "x=1"], USAGE, ["--normalize", "MEAN,STD"])
+    add("normalization given twice", ["--normalize", "x=1,1", "--normalize", "x=0/1"], USAGE, ["'x' was given before"])
+    add("no validation", ["--validation", "0"], USAGE, ["--validation 0", "above 0"])
     add("normalization of nothing", ["--normalize", "z=1,1"], USAGE, ["'z'", "x, y"])
     add("eval-batch above the plan's", ["--eval-batch", "1000", "--eval-data", "x=x.npy", "--eval-data", "y=y.npy"], USAGE, ["1000", "16"])
     add("a last batch of samples that are mixed", [], USAGE,

@@ -3,6 +3,7 @@
 from .npy files, bit by bit and over several ranks, and that broken sources end it with one message."""
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -147,6 +148,17 @@ class Sources(unittest.TestCase):
     def test_classes_are_listed(self):
         self.assertIn("images:class: 3 classes: 0 a, 1 b, 2 c", self.dgrun("one", "images", "images:class").stderr)
 
+    def test_classes_of_another_folder(self):
+        """Without its first class, the others of a folder have other numbers."""
+        shutil.copytree(os.path.join(self.folder, "images"), os.path.join(self.folder, "fewer"))
+        shutil.rmtree(os.path.join(self.folder, "fewer", "a"))
+        flags = lambda folder: ["--eval-data", f"x={folder}", "--eval-data", f"y={folder}:class"]
+        done = self.dgrun("one", "images", "images:class", *flags("images"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.dgrun("one", "images", "images:class", *flags("fewer"))
+        self.assertEqual(done.returncode, 65, done.stderr)
+        self.assertIn("fewer:class: class 0 is 'b', but of images:class it is 'a'", done.stderr)
+
     def test_what_is_broken_is_named(self):
         with open(os.path.join(self.folder, "part-01.tar"), "rb") as file:
             whole = file.read()
@@ -157,6 +169,9 @@ class Sources(unittest.TestCase):
         self.refused("bad.tar:png", "bad.tar:cls", 65, "bad.tar:png: sample 0 (some/folder/00010.png)", "damaged PNG")
         self.refused("part-01.tar:jpg", "part-01.tar:cls", 65, "part-01.tar:jpg", "has no .jpg; it has .png, .cls")
         self.refused("t.csv:p0..p36", "t.csv:label", 65, "t.csv", "no column 'p36'")
+        with open(os.path.join(self.folder, "twice.csv"), "w", encoding="utf-8") as file:
+            file.write("label,p,label\n1,2,3\n")
+        self.refused("x.npy", "twice.csv:label", 65, "twice.csv: has 2 columns 'label'")
         self.refused("t.parquet:p", "t.csv:label", 2, "Parquet", "pyarrow")
         self.refused("images", "t.csv:p0", 65, "t.csv: row 2", "'p0'", "whole number")
         self.refused("none-*.tar:png", "y.npy", 65, "none-*.tar")

@@ -228,6 +228,24 @@ class Test:
             out.write("dg.graph @forward(%x: tensor<2x2xf32>) {\n  %y = dg.relu %x\n  dg.return %y {names = [\"y\"]}\n}\n")
         self.dgc("m.mlir", "--infer", "--training-mode", code=2)
 
+    def goes_on_as_text(self):
+        """What --emit source prints of a file computes the same with --weights of the file."""
+        self.write("scripted.onnx", *scripted_model())
+        self.dgc("scripted.onnx", "--infer", "--batch", "2", "--emit", "source", "-o", "text.mlir")
+        self.dgc("scripted.onnx", "--infer", "--batch", "2", "-o", "file.dgx")
+        said = self.dgc("text.mlir", "--infer", "--weights", "scripted.onnx", "-o", "text.dgx").stderr
+        self.check("weights of an ONNX file are told", "scripted.onnx: 7 parameters loaded" in said, True)
+        flat = [math.sin(place) for place in range(2 * WIDTH)]
+        onnx_files.write_npy(os.path.join(self.folder, "x.npy"), onnx_files.Tensor("x", "<f4", [2, WIDTH], struct.pack(f"<{len(flat)}f", *flat)))
+        results = []
+        for name in ("file", "text"):
+            subprocess.run([self.options.dgrun, name + ".dgx", "--input", "x=@x.npy", "--output", f"y=@{name}.npy"], cwd=self.folder, capture_output=True,
+                           timeout=60, check=True)
+            with open(os.path.join(self.folder, name + ".npy"), "rb") as file:
+                results.append(file.read())
+        self.check("results of file and text are the same bits", results[0] == results[1], True)
+        self.dgc("text.mlir", "--infer", "--weights", "x.onnx", "-o", "text.dgx", code=65)
+
 
 def main():
     parser = argparse.ArgumentParser()
@@ -235,7 +253,8 @@ def main():
         parser.add_argument(name, required=True)
     with tempfile.TemporaryDirectory(prefix="dg-parameters-") as folder:
         test = Test(parser.parse_args(), folder)
-        for one in (test.separates_and_shares, test.trains_parameters_of_the_root, test.shares_by_name, test.refuses, test.names_statistics, test.infers_without_dropping):
+        for one in (test.separates_and_shares, test.trains_parameters_of_the_root, test.shares_by_name, test.refuses, test.names_statistics, test.infers_without_dropping,
+                    test.goes_on_as_text):
             one()
         print("\n".join(test.failures) or f"{test.count} checks passed")
         return 1 if test.failures else 0

@@ -9,7 +9,11 @@
 // RUN: not dg-opt %s "--dg-add-optimizer=optimizer=sgd:lr=1;w" 2>&1 | FileCheck %s --check-prefix=GROUP
 // RUN: not dg-opt %s "--dg-add-optimizer=optimizer=sgd:lr=1;w:momentum=2" 2>&1 | FileCheck %s --check-prefix=GROUPKEY
 // RUN: not dg-opt %s "--dg-add-optimizer=optimizer=sgd:lr=1;w:lr=2;*.bias:weight_decay=0" 2>&1 | FileCheck %s --check-prefix=NOBODY
+// RUN: not dg-opt %s "--dg-add-optimizer=optimizer=sgd:lr=1;w:lr=2;*:lr=3" 2>&1 | FileCheck %s --check-prefix=OVERRULED
+// RUN: not dg-opt %s --dg-add-optimizer=optimizer=sgd:momentum=1.5 2>&1 | FileCheck %s --check-prefix=MOMENTUM
 
+// OVERRULED: error: optimizer 'sgd:lr=1;w:lr=2;*:lr=3': what 'w' says is overruled for all of its parameters by patterns after it
+// MOMENTUM: error: optimizer 'sgd:momentum=1.5': found 'momentum=1.5', expected a number below 1
 // NOBODY: error: optimizer 'sgd:lr=1;w:lr=2;*.bias:weight_decay=0': has no parameter that '*.bias' names, expected a pattern such as '*.bias' that matches parameters
 // GROUP: error: optimizer 'sgd:lr=1;w': found 'w' after ';', expected PATTERN:weight_decay=NUMBER or PATTERN:lr=NUMBER, as *.bias:weight_decay=0
 // GROUPKEY: error: optimizer 'sgd:lr=1;w:momentum=2': a group of parameters has no 'momentum', expected one of lr, weight_decay

@@ -119,6 +119,15 @@ TEST(LearningRate, aPlateauIsThatOfReduceLROnPlateau) {
   EXPECT_FALSE(LearningRateSchedule::parse("cosine:epochs=2")->watchesEvaluations());
 }
 
+TEST(LearningRate, knowsWhereItEnds) {
+  auto endOf = [](const char *text) { return LearningRateSchedule::parse(text)->stepOfEnd(10); };
+  EXPECT_EQ(endOf("warmup:steps=500"), 500);
+  EXPECT_EQ(endOf("warmup:steps=5+cosine:epochs=3"), 30) << "epochs are counted from the one in which it begins";
+  EXPECT_EQ(endOf("warmup:steps=5+cosine:steps=20"), 25);
+  for (const char *text : {"constant", "warmup:steps=5+constant", "constant:steps=50", "step:every=3"})
+    EXPECT_FALSE(endOf(text)) << text;
+}
+
 TEST(LearningRate, malformedSchedulesAreUsageErrors) {
   for (const char *text : {"",
                            "exponential",

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-namespace dg::session {
+namespace dg {
 
 /// The cores that this process may use, in rising order; never empty.
 std::vector<int> usableCores();
@@ -26,4 +26,4 @@ CoreUse coreUseOf(int64_t index, int64_t ranksOnHost, uint32_t threads, const st
 /// Keeps the calling thread, and those that it starts from now on, on one core. False if the system refuses.
 bool stayOnCore(int core);
 
-} // namespace dg::session
+} // namespace dg

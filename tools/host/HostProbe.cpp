@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/dgrun/Probe.h"
+#include "tools/host/HostProbe.h"
 
-#include "partitioner/model/Cluster.h"
-#include "runtime/session/HostCores.h"
-#include "runtime/session/report/PeakRate.h"
+#include "runtime/support/HostCores.h"
+#include "runtime/support/PeakRate.h"
 #include "runtime/support/SpinWait.h"
 
 #include <arpa/inet.h>
@@ -14,11 +13,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstring>
+#include <ctime>
+#include <numeric>
 #include <thread>
 #include <vector>
 
-namespace dg::dgrun {
+namespace dg::tools {
 
 namespace {
 
@@ -92,7 +94,7 @@ double measureHandOver(const std::vector<int> &cores) {
   };
   std::atomic<int> word{0};
   std::thread writer([&] {
-    session::stayOnCore(cores.front());
+    stayOnCore(cores.front());
     for (int turn = 0; turn < transfers; ++turn)
       timed(aloneNs, shared, from);
     for (int turn = 0; turn < transfers; ++turn) {
@@ -102,7 +104,7 @@ double measureHandOver(const std::vector<int> &cores) {
     }
   });
   std::thread reader([&] {
-    session::stayOnCore(cores.back());
+    stayOnCore(cores.back());
     for (int turn = 0; turn < transfers; ++turn) {
       waitFor(word, 2 * turn + 1);
       timed(takeNs, to, shared);
@@ -121,7 +123,7 @@ double measureTurnUs(int core) {
   constexpr int turns = 200;
   std::atomic<int> word{0};
   auto play = [&](int first) {
-    session::stayOnCore(core);
+    stayOnCore(core);
     for (int turn = 0; turn < turns; ++turn) {
       for (uint32_t spins = 1; word.load(std::memory_order_acquire) != 2 * turn + first; ++spins) {
         if (spins < spinsOnSharedCore)
@@ -147,7 +149,7 @@ double measureSliceUs(int core) {
   constexpr uint64_t runNs = 200'000'000, leastNs = 100'000; // what is shorter was an interrupt
   std::vector<uint64_t> missed[2];
   auto compute = [&](int self) {
-    session::stayOnCore(core);
+    stayOnCore(core);
     const uint64_t endNs = nowNs() + runNs;
     for (uint64_t before = nowNs(), now = before; now < endNs; before = now) {
       now = nowNs();
@@ -215,7 +217,7 @@ Result<partitioner::Link> measureTcp() {
   Connection connection;
   if (!connection.isOpen())
     return Status::error(ErrorKind::runFailed,
-                         "--probe: no TCP connection to this host can be made ({}): allow it, or "
+                         "no TCP connection to this host can be made ({}): allow it, or "
                          "write the cluster file by hand",
                          std::strerror(errno));
   std::vector<char> sent(messageBytes, 1), received(messageBytes), echoed(messageBytes);
@@ -233,8 +235,7 @@ Result<partitioner::Link> measureTcp() {
   double latencyS = bestSeconds([&] { bounce(1, 200); }) / 400;
   double messageS = bestSeconds([&] { bounce(messageBytes, 2); }) / 4;
   if (!isGood)
-    return Status::error(ErrorKind::runFailed,
-                         "--probe: the TCP connection of this host to itself broke off ({}); try again",
+    return Status::error(ErrorKind::runFailed, "the TCP connection of this host to itself broke off ({}); try again",
                          std::strerror(errno));
   return partitioner::Link{double(messageBytes) / std::max(messageS - latencyS, 1e-9), latencyS * 1e6};
 }
@@ -253,29 +254,71 @@ double measureLaunchUs() {
 
 } // namespace
 
-Result<std::string> probeHost() {
-  partitioner::Cluster cluster;
+/// Share of the cores that others had while all of them were asked for: 0 on a host without other work.
+static double measureOtherWork(const std::vector<int> &cores) {
+  constexpr uint64_t runNs = 50'000'000;
+  std::vector<uint64_t> ownNs(cores.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < cores.size(); ++i)
+    threads.emplace_back([&, i] {
+      stayOnCore(cores[i]);
+      const uint64_t endNs = nowNs() + runNs;
+      while (nowNs() < endNs)
+        continue;
+      timespec own{};
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own);
+      ownNs[i] = uint64_t(own.tv_sec) * 1'000'000'000 + uint64_t(own.tv_nsec);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  const double allNs = double(std::accumulate(ownNs.begin(), ownNs.end(), uint64_t(0)));
+  return std::max(0.0, 1 - allNs / double(runNs * cores.size()));
+}
+
+/// To three digits: what follows them differs from one measurement to the next.
+static double rounded(double value) {
+  if (!(value > 0))
+    return value;
+  const double unit = std::pow(10, std::floor(std::log10(value)) - 2);
+  return std::round(value / unit) * unit;
+}
+
+static std::string timeOfDay() {
+  const std::time_t now = std::time(nullptr);
+  tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &utc);
+  return text;
+}
+
+Result<MeasuredHost> probeHost() {
+  constexpr double busyShare = 0.1;
+  MeasuredHost host;
+  partitioner::Cluster &cluster = host.cluster;
   char name[256] = "host";
   gethostname(name, sizeof name - 1);
   cluster.name = name;
-  const std::vector<int> cores = session::usableCores();
+  const std::vector<int> cores = usableCores();
+  host.isBusy = measureOtherWork(cores) > busyShare;
   cluster.devicesPerNode = cluster.coresPerNode = uint32_t(cores.size());
-  cluster.turnUs = measureTurnUs(cores.front());
-  cluster.sliceUs = measureSliceUs(cores.front());
+  cluster.turnUs = rounded(measureTurnUs(cores.front()));
+  cluster.sliceUs = rounded(measureSliceUs(cores.front()));
   partitioner::Device &device = cluster.device;
   device.name = "core";
-  device.flopsPerSecond[plan::DType::f32] = session::measurePeakFlops();
+  device.flopsPerSecond[plan::DType::f32] = rounded(measurePeakFlops());
   device.flopsPerSecond[plan::DType::f64] = device.flopsPerSecond[plan::DType::f32] / 2;
   device.memoryBytes = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE)) / cluster.devicesPerNode;
-  device.memoryBytesPerSecond = measureMemory();
+  device.memoryBytesPerSecond = rounded(measureMemory());
   device.efficiency = 0.9;
-  device.launchUs = measureLaunchUs();
-  cluster.intraNode = {measureHandOver(cores), measureMemoryLatencyUs()};
+  device.launchUs = rounded(measureLaunchUs());
+  cluster.intraNode = {rounded(measureHandOver(cores)), rounded(measureMemoryLatencyUs())};
   Result<partitioner::Link> tcp = measureTcp();
   if (!tcp)
     return tcp.status();
-  cluster.interNode = *tcp;
-  return partitioner::toJson(cluster);
+  cluster.interNode = {rounded(tcp->bytesPerSecond), rounded(tcp->latencyUs)};
+  host.when = timeOfDay();
+  return host;
 }
 
-} // namespace dg::dgrun
+} // namespace dg::tools

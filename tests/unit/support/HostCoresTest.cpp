@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that ranks which share cores evenly are dealt out in turn and stay there, and that all others are left alone.
-#include "runtime/session/HostCores.h"
+#include "runtime/support/HostCores.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-using namespace dg::session;
+using namespace dg;
 
 TEST(HostCores, DealsOutRanksThatShareEvenly) {
   const std::vector<int> cores = {2, 5};

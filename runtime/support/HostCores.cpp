@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/session/HostCores.h"
+#include "runtime/support/HostCores.h"
 
 #include <sched.h>
 
-namespace dg::session {
+namespace dg {
 
 std::vector<int> usableCores() {
   cpu_set_t set;
@@ -34,4 +34,4 @@ bool stayOnCore(int core) {
   return sched_setaffinity(0, sizeof set, &set) == 0;
 }
 
-} // namespace dg::session
+} // namespace dg

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/session/report/PeakRate.h"
+#include "runtime/support/PeakRate.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 
-namespace dg::session {
+namespace dg {
 
 namespace {
 constexpr int64_t rounds = 1 << 17;
@@ -52,4 +52,4 @@ double measurePeakFlops() {
   return best;
 }
 
-} // namespace dg::session
+} // namespace dg
