@@ -9,9 +9,9 @@
 
 namespace dg::session {
 
-/// After so many steps, and at every epoch. The first steps touch memory for the first time and say little, so there is
-/// a second look soon.
-static constexpr int64_t firstLook = 10, secondLook = 40;
+/// After so many steps, and at every epoch that has as many. The first steps touch memory for the first time and say
+/// little, so there is a second look soon.
+static constexpr int64_t firstLook = 10, secondLook = 40, leastMeasured = 9;
 
 Dealer::Dealer(const RankRun &run, const DealRule &rule, data::Feeder &feeder)
     : run(run), rule(rule), feeder(feeder), program(indexOfProgram(run.plan, plan::ProgramKind::train)),
@@ -85,14 +85,17 @@ Result<bool> Dealer::redeal(int64_t step, bool isEpochsBegin, bool &hasPeerFaile
   if (rule.kind == DealRule::Kind::given) {
     next = rule.sharesAt(step);
   } else {
-    if (stepsMeasured == 0 || !(isEpochsBegin || steps == firstLook || steps == secondLook))
+    if (stepsMeasured < leastMeasured || !(isEpochsBegin || steps == firstLook || steps == secondLook))
       return false;
     auto measured = measure();
     if (!measured) {
       hasPeerFailed = true;
       return measured.status();
     }
-    microbatchUs = std::move(*measured);
+    // What was known counts as much, so that one slow moment does not change much.
+    for (size_t i = 0; i < known.size(); ++i)
+      (*measured)[i] = (known[i] + (*measured)[i]) / 2;
+    known = microbatchUs = std::move(*measured);
     stepsMeasured = 0, microbatchesUs = 0;
     const Shares best = dealBySpeed(run.plan.programs[program].microbatches, microbatchUs);
     if (isWorthIt(shares, best, microbatchUs))

@@ -44,6 +44,7 @@ private:
   int64_t steps = 0;         ///< since begin
   int64_t stepsMeasured = 0; ///< with these shares
   double microbatchesUs = 0; ///< that this rank took in them
+  std::vector<double> known; ///< that each replica takes for a micro-batch, by all measurements
 };
 
 } // namespace dg::session
