@@ -4,6 +4,7 @@
 
 #include "ir/dialect/Dialect.h"
 #include "partitioner/predict/Traffic.h"
+#include "runtime/plan/SavedValues.h"
 
 #include <nlohmann/json.hpp>
 
@@ -18,6 +19,14 @@ using Json = nlohmann::ordered_json;
 using namespace partitioner;
 
 std::string gibibytes(double bytes) { return fmt::format("{:.2f} GiB", bytes / 0x1p30); }
+
+/// By stage: what a rank needs beside its arena while a checkpoint is saved.
+std::vector<uint64_t> saveCopies(const plan::Plan &plan) {
+  std::vector<uint64_t> bytes;
+  for (uint32_t stage = 0; stage < plan.numStages(); ++stage)
+    bytes.push_back(plan::saveCopyBytes(plan, stage));
+  return bytes;
+}
 
 Json configurationJson(const SearchedPlan &plan) {
   const Configuration &how = plan.configuration;
@@ -114,6 +123,7 @@ Json simulationJson(const JobPlan &job) {
   json["comm_us"] = predicted.commUs;
   json["bubble"] = predicted.bubble;
   json["peak_bytes"] = predicted.peakBytes;
+  json["save_copy_bytes"] = saveCopies(job.plan);
   json["traffic"] = {{"tensor_bytes", uint64_t(figures.traffic.tensorBytes)},
                      {"data_bytes", uint64_t(figures.traffic.dataBytes)},
                      {"pipe_bytes", uint64_t(figures.traffic.pipeBytes)}};
@@ -141,6 +151,9 @@ std::string simulationText(const JobPlan &job) {
   line("comm_us", fmt::format("{:.1f}", predicted.commUs));
   line("bubble", fmt::format("{:.2f} %", 100 * predicted.bubble));
   line("peak_bytes", fmt::format("{:.0f} ({})", peakBytes, gibibytes(peakBytes)));
+  const std::vector<uint64_t> copies = saveCopies(job.plan);
+  const double copy = double(*std::max_element(copies.begin(), copies.end()));
+  line("save_copy_bytes", fmt::format("{:.0f} ({}) more while a checkpoint is saved", copy, gibibytes(copy)));
   line("traffic",
        fmt::format("tensor {}, data {}, pipe {} sent by a device in a step", gibibytes(figures.traffic.tensorBytes),
                    gibibytes(figures.traffic.dataBytes), gibibytes(figures.traffic.pipeBytes)));

@@ -16,6 +16,10 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
 LLD_HAS_DRIVER(elf)
 
 using namespace mlir;
@@ -101,9 +105,13 @@ FailureOr<std::string> linkShared(llvm::ArrayRef<std::string> objects, std::stri
     error = llvm::toString(archive.takeError());
     return failure();
   }
+  // Its owner's only, whatever the umask: who can write there chooses the code of the job.
   llvm::SmallString<128> folder;
-  if (std::error_code code = llvm::sys::fs::createUniqueDirectory("dgc", folder)) {
-    error = "no folder in the temporary directory: " + code.message() + " (set TMPDIR to one that can be written)";
+  llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, folder);
+  llvm::sys::path::append(folder, "dgc-XXXXXX");
+  if (!::mkdtemp(const_cast<char *>(folder.c_str()))) {
+    error = std::string("no folder in the temporary directory: ") + std::strerror(errno) +
+            " (set TMPDIR to one that can be written)";
     return failure();
   }
   auto removeFolder = llvm::make_scope_exit([&] { (void)llvm::sys::fs::remove_directories(folder); });

@@ -73,7 +73,7 @@ private:
       // Of an inference only some results may depend on it, and one that has no row for each sample is seen to there.
       if (pieces > 1 && isTraining)
         return emitOpUsageError(&op) << "mixes the samples of a batch, but a batch is cut into " << int64_t(pieces)
-                                    << " micro-batches, of which each would see only its own: give --microbatches 1";
+                                     << " micro-batches, of which each would see only its own: give --microbatches 1";
       if (padded > 0)
         return emitOpUsageError(&op)
                << "mixes the samples of a batch, but " << int64_t(padded)

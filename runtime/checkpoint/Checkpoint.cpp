@@ -4,6 +4,7 @@
 #include "runtime/checkpoint/ShardRuns.h"
 #include "runtime/package/ContentHash.h"
 #include "runtime/plan/Elements.h"
+#include "runtime/plan/SavedValues.h"
 
 #include <algorithm>
 #include <charconv>
@@ -18,20 +19,12 @@ namespace fs = std::filesystem;
 
 std::string nameOfStep(int64_t step) { return fmt::format("step-{:06}", step); }
 
-static bool isKept(const plan::Value &value) {
-  return value.kind == plan::ValueKind::parameter || value.kind == plan::ValueKind::state;
-}
-
 CheckpointTensors tensorsOf(const plan::Plan &plan) {
   CheckpointTensors tensors;
-  std::set<std::string> seen;
-  for (plan::ValueId id = 0; id < plan.values.size(); ++id) {
-    const plan::Value &value = plan.values[id];
-    if (!isKept(value) || !seen.insert(value.name).second)
-      continue;
-    tensors.specs.push_back({value.name, plan::safetensorsName(value.dtype), value.globalShape});
-    tensors.ids.push_back(id);
-  }
+  tensors.ids = plan::savedValues(plan);
+  for (plan::ValueId id : tensors.ids)
+    tensors.specs.push_back(
+        {plan.values[id].name, plan::safetensorsName(plan.values[id].dtype), plan.values[id].globalShape});
   return tensors;
 }
 
@@ -234,7 +227,7 @@ Status Checkpoint::check(const plan::Plan &plan, Purpose purpose) const {
   };
   std::set<std::string> known;
   for (const plan::Value &value : plan.values) {
-    if (!isKept(value))
+    if (!plan::isSaved(value))
       continue;
     known.insert(value.name);
     package::TensorSpec wanted{value.name, plan::safetensorsName(value.dtype), value.globalShape};
@@ -264,7 +257,7 @@ Status Checkpoint::check(const plan::Plan &plan, Purpose purpose) const {
 Status Checkpoint::restore(const plan::Plan &plan, plan::Coordinates at, ValueAccess &values) const {
   for (plan::ValueId id = 0; id < plan.values.size(); ++id) {
     const plan::Value &value = plan.values[id];
-    if (!isKept(value) || int64_t(value.stage) != at.pipe)
+    if (!plan::isSaved(value) || int64_t(value.stage) != at.pipe)
       continue;
     const package::Tensor *tensor = tensors.find(value.name);
     if (!tensor)

@@ -46,6 +46,7 @@ public:
   uint64_t bytes() const { return manifest.fileBytes; } ///< of its tensors
   size_t numTensors() const { return tensors.tensors().size(); }
   const std::string &path() const { return folder; }
+  const package::Safetensors &all() const { return tensors; }
   /// Those of later steps that could not be read, the latest first. Empty without Unreadable::passOver.
   const std::vector<PassedOver> &passedOver() const { return unread; }
 

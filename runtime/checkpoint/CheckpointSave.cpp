@@ -14,8 +14,8 @@ using Clock = std::chrono::steady_clock;
 
 /// Ranks meet that often about a save, so that meetings cost short steps little.
 static constexpr std::chrono::milliseconds meetingTime{50};
-/// Whoever must wait for its own disk gives it so long.
-static constexpr std::chrono::minutes longestWrite{30};
+/// Who waits for its own disk tells the others so often that it is alive.
+static constexpr std::chrono::seconds longestBetweenMeetings{1};
 /// For the thread of a run that ends to see it.
 static constexpr std::chrono::milliseconds farewellTime{500};
 
@@ -60,10 +60,10 @@ Status ValueCopy::fill(plan::ValueId value, uint32_t, const Write &) {
 }
 
 CheckpointSave::CheckpointSave(CheckpointWriter writer, int64_t rank, const plan::Plan &plan, const ValueAccess &values,
-                               Exchange exchange)
+                               Exchange exchange, std::chrono::milliseconds patience)
     : files(std::make_shared<const CheckpointWriter>(std::move(writer))),
       copy(std::make_shared<ValueCopy>(plan, files->ownValues())), values(values), rank(rank),
-      exchange(std::move(exchange)) {}
+      exchange(std::move(exchange)), patience(patience) {}
 
 CheckpointSave::~CheckpointSave() {
   *isCancelled = true;
@@ -81,25 +81,15 @@ Status CheckpointSave::begin(const TrainingState &now, Pace wanted) {
 
 Status CheckpointSave::retry() {
   inFlight = true;
-  isFinishing = false;
-  lastMeeting = Clock::now(), lastStep = state.step;
-  word = wordOf(rank == 0 ? files->reserve(state.step) : Status::ok(), wordFailed);
-  Result<Verdict> verdict = meet(state.step);
-  if (!verdict)
-    return verdict.status();
-  begun = verdict->failure; // the next turn tells it
-  if (begun)
-    write();
-  nextMeeting = state.step + 1;
+  begun = Status::ok();
+  lastMeeting = Clock::now(), lastStep = nextMeeting = state.step;
+  reserve();
   return Status::ok();
 }
 
 void CheckpointSave::launch(std::function<std::string()> phase) {
   word.reset();
-  if (pace == Pace::atOnce) {
-    word = phase();
-    return;
-  }
+  lastMoved = files->moved(), lastMove = Clock::now();
   std::packaged_task<std::string()> task([phase = std::move(phase)] {
     constexpr int niceness = 10; // steps come first
     ::setpriority(PRIO_PROCESS, id_t(::gettid()), niceness);
@@ -114,7 +104,16 @@ void CheckpointSave::launch(std::function<std::string()> phase) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+void CheckpointSave::reserve() {
+  phase = Phase::reserving;
+  if (rank == 0)
+    launch([files = files, step = state.step] { return wordOf(files->reserve(step), wordFailed); });
+  else
+    word = std::string(1, wordDone);
+}
+
 void CheckpointSave::write() {
+  phase = Phase::writing;
   std::shared_ptr<ValueCopy> copied = pace == Pace::behindSteps ? copy : nullptr;
   launch([files = files, copied, live = &values, step = state.step, isCancelled = isCancelled] {
     const ValueAccess &from = copied ? *copied : *live;
@@ -126,7 +125,7 @@ void CheckpointSave::write() {
 }
 
 void CheckpointSave::finish(std::vector<std::string> hashes) {
-  isFinishing = true;
+  phase = Phase::finishing;
   if (rank != 0) {
     word = std::string(1, wordDone);
     return;
@@ -138,6 +137,25 @@ void CheckpointSave::finish(std::vector<std::string> hashes) {
       return wordOf(owner, wordFatal);
     return wordOf(files->publish(state.step), wordFailed);
   });
+}
+
+/// Takes the word of this phase if it is there, or comes within `time`. Fails where the disk does nothing for too long.
+Status CheckpointSave::hear(Clock::duration time) {
+  if (word)
+    return Status::ok();
+  if (work.wait_for(time) == std::future_status::ready) {
+    word = work.get();
+    return Status::ok();
+  }
+  const uint64_t moved = files->moved();
+  if (moved != std::exchange(lastMoved, moved))
+    lastMove = Clock::now();
+  if (Clock::now() - lastMove < patience)
+    return Status::ok();
+  return Status::error(ErrorKind::unwritten,
+                       "{}: nothing of it has moved for {:g} s (--save-timeout): the disk, or the way to it, hangs; "
+                       "earlier checkpoints are as they were",
+                       files->pathOf(state.step), std::chrono::duration<double>(patience).count());
 }
 
 Result<CheckpointSave::Verdict> CheckpointSave::meet(int64_t step) {
@@ -179,16 +197,16 @@ Result<std::optional<CheckpointSave::End>> CheckpointSave::advance(int64_t step,
     return std::optional<End>();
   End end{state, files->pathOf(state.step)};
   while (begun) {
-    if (!word &&
-        work.wait_for(wait ? Clock::duration(longestWrite) : Clock::duration::zero()) == std::future_status::ready)
-      word = work.get();
-    if (!word && wait)
-      return Status::error(ErrorKind::runFailed, "{}: has not been written for {} minutes; look at the disk", end.path,
-                           longestWrite.count());
+    if (Status heard = hear(wait ? Clock::duration(longestBetweenMeetings) : Clock::duration::zero()); !heard) {
+      isPeers = false;
+      return heard;
+    }
     Result<Verdict> verdict = meet(step);
     if (!verdict)
       return verdict.status();
     nextMeeting = step + verdict->steps;
+    if (verdict->isPending && wait)
+      continue;
     if (verdict->isPending)
       return std::optional<End>();
     if (verdict->isFatal && rank == 0)
@@ -196,9 +214,11 @@ Result<std::optional<CheckpointSave::End>> CheckpointSave::advance(int64_t step,
     if (verdict->isFatal)
       return verdict->failure;
     begun = verdict->failure;
-    if (begun && isFinishing)
+    if (begun && phase == Phase::finishing)
       break;
-    if (begun)
+    if (begun && phase == Phase::reserving)
+      write();
+    else if (begun)
       finish(std::move(verdict->hashes));
     if (begun && !wait)
       return std::optional<End>();

@@ -2,8 +2,8 @@
 // A save of all ranks together, behind the steps that go on meanwhile: the values are copied between two steps, a
 // thread of each rank writes the copy, and ranks meet between later steps to see how far everyone is.
 //
-//   step 50 │ copy, reserve │ step 51 … │ all written? │ step 54 … │ all proved? │ step 57 …
-//   threads │               └ write, fsync ┘           └ rank 0: read back, name ┘
+//   step 50 │ copy │ step 51 … │ reserved? │ step 52 … │ all written? │ step 54 … │ all proved? │ step 57 …
+//   threads │      └ rank 0: reserve ┘     └ write, fsync ┘           └ rank 0: read back, name ┘
 #pragma once
 
 #include "runtime/checkpoint/CheckpointWriter.h"
@@ -15,7 +15,7 @@
 
 namespace dg::checkpoint {
 
-/// Meets all ranks: everyone's bytes, by rank. Waits as long as the slowest disk may take.
+/// Meets all ranks: everyone's bytes, by rank.
 using Exchange = std::function<Result<std::vector<std::string>>(const std::string &mine)>;
 
 /// A rank's values as they were at one moment.
@@ -36,12 +36,12 @@ private:
 };
 
 /// One at a time. Every rank calls the same functions between the same two steps, from the thread that runs them: only
-/// files are touched by another.
+/// files are touched by another, so that a disk which hangs holds no rank.
 class CheckpointSave {
 public:
-  /// `values` outlives it.
+  /// `values` outlives it. `patience`: so long a disk may move nothing.
   CheckpointSave(CheckpointWriter writer, int64_t rank, const plan::Plan &plan, const ValueAccess &values,
-                 Exchange exchange);
+                 Exchange exchange, std::chrono::milliseconds patience = std::chrono::minutes(2));
   /// What is in flight is given up, without waiting for a disk that does not answer.
   ~CheckpointSave();
   CheckpointSave(const CheckpointSave &) = delete;
@@ -67,7 +67,7 @@ public:
   };
   /// One turn after `step`, which asks the others only when it is time; nothing: it goes on. `wait`: does not return
   /// before the end. Fails where no other save would succeed: a rank is gone, the values are not finite, another run
-  /// has the folder.
+  /// has the folder, a disk hangs.
   Result<std::optional<End>> advance(int64_t step, bool wait);
   /// Whether the last failure of any function here began on another rank.
   bool hasPeerFailed() const { return isPeers; }
@@ -81,8 +81,10 @@ private:
     int64_t steps = 1; ///< until they meet again
   };
   Result<Verdict> meet(int64_t step);
-  /// Runs the work of a phase, in a thread of its own or here; its word is then in `word`.
+  Status hear(std::chrono::steady_clock::duration time);
+  /// Runs the work of a phase in a thread of its own, whose word hear() takes.
   void launch(std::function<std::string()> work);
+  void reserve();
   void write();
   void finish(std::vector<std::string> hashes);
 
@@ -95,12 +97,14 @@ private:
   TrainingState state;
   Pace pace = Pace::atOnce;
   bool inFlight = false, isPeers = false;
-  bool isFinishing = false; ///< the second phase
+  enum class Phase { reserving, writing, finishing } phase = Phase::reserving;
   Status begun = Status::ok();
   std::future<std::string> work;
   std::optional<std::string> word; ///< of this phase, once it is over here
   int64_t nextMeeting = 0, lastStep = 0;
-  std::chrono::steady_clock::time_point started, lastMeeting;
+  std::chrono::steady_clock::time_point started, lastMeeting, lastMove;
+  const std::chrono::milliseconds patience;
+  uint64_t lastMoved = 0; ///< of the writer, at lastMove
 };
 
 } // namespace dg::checkpoint

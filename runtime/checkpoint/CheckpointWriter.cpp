@@ -4,6 +4,7 @@
 #include "runtime/checkpoint/ShardRuns.h"
 #include "runtime/package/ContentHash.h"
 #include "runtime/plan/NonFinite.h"
+#include "runtime/plan/SavedValues.h"
 #include "runtime/plan/TaskTraits.h"
 #include "runtime/support/FileWriting.h"
 
@@ -142,7 +143,7 @@ static Status findNonFinite(const plan::Plan &plan, plan::Coordinates at, const 
                             const char *consequence) {
   for (size_t i = 0; i < tensors.ids.size(); ++i) {
     const plan::Value &value = plan.values[tensors.ids[i]];
-    if (mustBeFinite[i] && writesShard(value, at))
+    if (mustBeFinite[i] && plan::writesShard(value, at))
       DG_RETURN_IF_ERROR(values.inspect(tensors.ids[i], 0, [&](std::span<const std::byte> data) {
         std::string bad = plan::describeNonFinite(data, value.dtype);
         return bad.empty() ? Status::ok() : notFinite(step, value, bad, consequence);
@@ -220,7 +221,7 @@ std::string CheckpointWriter::partialOf(int64_t step) const { return pathOf(step
 std::vector<plan::ValueId> CheckpointWriter::ownValues() const {
   std::vector<plan::ValueId> ids;
   for (plan::ValueId id : tensors.ids)
-    if (writesShard(plan->values[id], at))
+    if (plan::writesShard(plan->values[id], at))
       ids.push_back(id);
   return ids;
 }
@@ -229,7 +230,7 @@ Status CheckpointWriter::forEachRun(plan::Coordinates of,
                                     const std::function<Status(size_t, const ShardRun &)> &use) const {
   for (size_t i = 0; i < tensors.ids.size(); ++i) {
     const plan::Value &value = plan->values[tensors.ids[i]];
-    if (!writesShard(value, of))
+    if (!plan::writesShard(value, of))
       continue;
     const auto elementBytes = plan::sizeOf(value.dtype);
     for (const ShardRun &run : shardRunsOf(value, plan->mesh, of))
@@ -271,8 +272,10 @@ Result<std::string> CheckpointWriter::writeShards(int64_t step, const ValueAcces
   File file(path, O_WRONLY);
   if (file.get() < 0)
     return failed(path, "cannot be opened", file.error());
-  constexpr int64_t mostAtOnce = 8 << 20; // between two looks at isCancelled
+  constexpr int64_t mostAtOnce = 8 << 20;     // between two looks at isCancelled
+  constexpr int64_t mostUnsynced = 256 << 20; // else the last call would be silent for as long as the whole takes
   package::ContentHash hash;
+  int64_t unsynced = 0;
   auto write = [&](size_t tensor, const ShardRun &run) {
     return from.inspect(tensors.ids[tensor], 0, [&](std::span<const std::byte> data) {
       for (int64_t done = 0, count; done < run.elements; done += count) {
@@ -283,6 +286,11 @@ Result<std::string> CheckpointWriter::writeShards(int64_t step, const ValueAcces
         hash.add(part); // before the system has seen it
         DG_RETURN_IF_ERROR(
             writeAll(file.get(), part.data(), part.size(), layout.offsets[tensor] + uint64_t(run.global + done), path));
+        ++*moves;
+        unsynced += count;
+        if (unsynced >= mostUnsynced && ::fdatasync(file.get()) != 0)
+          return failed(path, "cannot be synchronised", errno);
+        unsynced %= mostUnsynced;
       }
       return Status::ok();
     });
@@ -320,7 +328,8 @@ struct Part {
 
 /// Reads the whole file, for the hash of all and those of the parts. Not through a mapping: a disk that cannot be read
 /// would be a signal there. Returns 0 or errno.
-static int readBack(int file, uint64_t bytes, package::ContentHash &whole, std::vector<Part> &parts) {
+static int readBack(int file, uint64_t bytes, package::ContentHash &whole, std::vector<Part> &parts,
+                    std::atomic<uint64_t> &moves) {
   std::vector<std::byte> buffer(std::min<uint64_t>(bytes, 8 << 20));
   for (uint64_t offset = 0; offset < bytes;) {
     const ssize_t count = ::pread(file, buffer.data(), buffer.size(), off_t(offset));
@@ -333,6 +342,7 @@ static int readBack(int file, uint64_t bytes, package::ContentHash &whole, std::
     for (Part &part : parts)
       part.add(offset, read);
     offset += uint64_t(count);
+    ++moves;
   }
   return 0;
 }
@@ -357,8 +367,9 @@ Status CheckpointWriter::prove(const TrainingState &state, const std::vector<std
     File file(tensorPath, O_RDONLY);
     if (file.get() < 0 || ::fsync(file.get()) != 0)
       return failed(tensorPath, "cannot be synchronised", file.get() < 0 ? file.error() : errno);
+    ++*moves;
     ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED); // what is read now comes from the disk
-    if (int code = readBack(file.get(), layout.fileBytes, whole, parts); code != 0)
+    if (int code = readBack(file.get(), layout.fileBytes, whole, parts, *moves); code != 0)
       return failed(tensorPath, "cannot be read back", code);
   }
   for (const Part &part : parts)

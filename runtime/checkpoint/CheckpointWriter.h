@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,8 @@ public:
   /// Rank 0, after a failure: nothing is left of what reserve made.
   void discard(int64_t step) const;
 
+  /// Grows whenever a call on the disk has come back.
+  uint64_t moved() const { return *moves; }
   /// Whether the folder is still this run's: ask before anything there is renamed or removed.
   Status checkOwner() const { return run.empty() ? Status::ok() : checkFence(directory, run); }
 
@@ -73,6 +76,7 @@ private:
   std::string directory, run;
   CheckpointTensors tensors;
   std::vector<bool> mustBeFinite; ///< by tensor
+  std::shared_ptr<std::atomic<uint64_t>> moves = std::make_shared<std::atomic<uint64_t>>(0);
   package::SafetensorsLayout layout;
 };
 

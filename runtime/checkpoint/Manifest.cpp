@@ -48,6 +48,15 @@ static int64_t countIn(const nlohmann::json &json, const char *key, std::string 
   return 0;
 }
 
+/// A number of 64 bits, of which each value is one.
+static uint64_t wordIn(const nlohmann::json &json, const char *key, std::string &fault) {
+  const nlohmann::json &value = json.at(key);
+  if (value.is_number_unsigned())
+    return value.get<uint64_t>();
+  fault = fmt::format("has {} under \"{}\", expected a whole number from 0", value.dump(), key);
+  return 0;
+}
+
 static nlohmann::json toJson(const Plateau &plateau) {
   nlohmann::json json = {{"factor", fromDouble(plateau.factor)}, {"bad", plateau.bad}, {"cooldown", plateau.cooldown}};
   if (plateau.best)
@@ -139,7 +148,7 @@ Result<Manifest> manifestFromJson(const std::string &text, const std::string &pa
     state.step = countIn(json, "step", fault);
     state.epoch = countIn(json, "epoch", fault);
     state.position = countIn(json, "position", fault);
-    json.at("seed").get_to(state.seed);
+    state.seed = wordIn(json, "seed", fault);
     state.numSamples = countIn(json, "samples", fault);
     json.at("shuffle").get_to(state.shuffle);
     state.lossSum = toDouble(json.at("loss_sum"));
@@ -158,7 +167,7 @@ Result<Manifest> manifestFromJson(const std::string &text, const std::string &pa
       state.plateau = toPlateau(json.at("plateau"), fault);
     if (json.contains("origin_xxh3"))
       json.at("origin_xxh3").get_to(state.origin);
-    json.at("file_bytes").get_to(manifest.fileBytes);
+    manifest.fileBytes = wordIn(json, "file_bytes", fault);
     json.at("file_xxh3").get_to(manifest.fileHash);
     if (!fault.empty())
       return damaged(fault);

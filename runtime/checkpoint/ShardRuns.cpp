@@ -49,13 +49,4 @@ std::vector<ShardRun> shardRunsOf(const plan::Value &value, const plan::Mesh &me
   }
 }
 
-bool writesShard(const plan::Value &value, plan::Coordinates at) {
-  if (int64_t(value.stage) != at.pipe || at.replica != 0)
-    return false;
-  auto isCutBy = [&](plan::Axis axis) {
-    return std::find(value.sharding.begin(), value.sharding.end(), axis) != value.sharding.end();
-  };
-  return (at.data == 0 || isCutBy(plan::Axis::data)) && (at.tensor == 0 || isCutBy(plan::Axis::tensor));
-}
-
 } // namespace dg::checkpoint

@@ -19,7 +19,4 @@ struct ShardRun {
 /// empty block.
 std::vector<ShardRun> shardRunsOf(const plan::Value &value, const plan::Mesh &mesh, plan::Coordinates at);
 
-/// Whether the rank at `at` is the one that writes its shard: of the ranks that hold the same block, the first.
-bool writesShard(const plan::Value &value, plan::Coordinates at);
-
 } // namespace dg::checkpoint

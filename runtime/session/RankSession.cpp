@@ -23,7 +23,7 @@
 namespace dg::session {
 
 static constexpr int exitStoppedResumable = 75, exitTerminated = 128 + SIGTERM;
-/// Ranks meet around a checkpoint, which may take long on a slow disk.
+/// Ranks meet around a checkpoint, between steps that may take long.
 static constexpr std::chrono::milliseconds longestMeeting = std::chrono::minutes(30);
 /// Who comes with a failure of its own waits no longer for ranks that do not come: they may be waiting for it in a
 /// step, and it must tell the cause before they tell that it is silent.
@@ -250,7 +250,7 @@ Result<int> RankSession::work() {
   RankRun run{plan, context.rank(), *executor, *reporter};
   run.transport = transport.get();
   run.agree = [this](const Status &mine) { return agree(mine); };
-  run.exchange = [this](const std::string &mine) {
+  run.exchange = [this](const std::string &mine) { // a step of another may take long; its disk holds no rank
     return context.allGather(mine, deadlineIn(std::max(longestMeeting, assignment.timeout)));
   };
   run.gather = [this](const std::string &mine) { return context.allGather(mine, deadlineIn(assignment.timeout)); };
@@ -320,7 +320,10 @@ int RankSession::run() {
   if (code)
     return *code;
   bool isOwn = !hasPeerFailed || (executor && executor->hasOwnFailure());
-  context.reportFailure(code.status(), isOwn ? FailureOrigin::own : FailureOrigin::peer);
+  if (!context.reportFailure(code.status(), isOwn ? FailureOrigin::own : FailureOrigin::peer)) {
+    std::fputs((code.status().message() + "\n").c_str(), stderr); // the launcher has only its end
+    return code.status().exitCode();
+  }
   context.awaitStop(deadlineIn(longestExplanation + 2 * assignment.timeout));
   return code.status().exitCode();
 }

@@ -22,7 +22,7 @@ Status Saver::begin(const checkpoint::TrainingState &state, const SavedCheckpoin
                                                      options.allowNan, options.checkpointRun);
   if (!writer)
     return writer.status();
-  save.emplace(std::move(*writer), run.rank, run.plan, run.executor, run.exchange);
+  save.emplace(std::move(*writer), run.rank, run.plan, run.executor, run.exchange, options.savePatience);
   return Status::ok();
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/session/rules/Interval.h"
 #include "runtime/session/rules/LearningRate.h"
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -32,9 +33,10 @@ struct TrainingOptions {
   Interval checkpointEvery;
   Interval evalEvery = {.epochs = 1};
   Interval snapshotEvery;
-  int64_t keep = 0;                      ///< the latest so many checkpoints stay; 0: all
-  int64_t maxLost = 2;                   ///< so many saves in a row that fail end the run
-  std::optional<WatchedMetric> keepBest; ///< the checkpoint of its best evaluation stays too
+  int64_t keep = 0;                                ///< the latest so many checkpoints stay; 0: all
+  int64_t maxLost = 2;                             ///< so many saves in a row that fail end the run
+  std::chrono::milliseconds savePatience{120'000}; ///< so long a disk may move nothing of a save
+  std::optional<WatchedMetric> keepBest;           ///< the checkpoint of its best evaluation stays too
   std::optional<StopRule> stopWhen;
   double validation = 0;     ///< part of the data set that is held out
   bool allowNan = false;     ///< go on after a loss that is NaN or infinite

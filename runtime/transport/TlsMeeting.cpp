@@ -24,11 +24,13 @@ Result<std::unique_ptr<TlsMeeting>> TlsMeeting::open(int64_t rank, const std::st
   std::unique_ptr<TlsMeeting> made(new TlsMeeting);
   made->self = rank;
   made->keys = std::move(keys);
-  SocketAddress place = addressFrom(address, 0);
-  made->listener = place.bytes ? startListening(place) : -1;
-  if (made->listener < 0)
+  const SocketAddress wanted = addressFrom(address, 0);
+  made->listener = wanted.bytes ? startListening(wanted) : -1;
+  if (made->listener >= 0)
+    made->place = addressOf(made->listener);
+  if (made->place.bytes == 0)
     return Status::error(ErrorKind::runFailed, "rank {}: cannot listen at '{}' for the other hosts: {}", rank, address,
-                         place.bytes ? std::strerror(errno) : "this is not an address");
+                         wanted.bytes ? std::strerror(errno) : "this is not an address");
   auto context = SecureContext::make([meeting = made.get()](PairName pair) -> const PairKey * {
     bool isExpected = pair.server == uint32_t(meeting->self) && pair.client > pair.server &&
                       pair.client < meeting->places.size() && meeting->isMissing(pair.client);

@@ -23,7 +23,7 @@ public:
   TlsMeeting(const TlsMeeting &) = delete;
   ~TlsMeeting();
 
-  uint16_t port() const { return portOf(addressOf(listener)); }
+  uint16_t port() const { return portOf(place); }
   /// Connects to all; returns when every channel is there, or fails after the time with the first that is missing.
   Status connectAll(const Places &places, std::chrono::milliseconds time);
   /// By rank; null where there is no place.
@@ -52,6 +52,7 @@ private:
 
   int64_t self = 0;
   int listener = -1;
+  SocketAddress place;          ///< of the listener
   bool isListenerTired = false; ///< no descriptor was left for who came
   std::vector<PairKey> keys;
   Places places;

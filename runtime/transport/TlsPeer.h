@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What TlsTransport keeps of each request and of each rank of another host. Only TlsTransport.cpp includes it.
+// What TlsTransport keeps of each request and of each rank of another host. Only TlsTransport.cpp includes it, and what
+// fuzzes its frames.
 #pragma once
 
 #include "runtime/transport/ArrivalStore.h"
@@ -62,8 +63,9 @@ struct Peer {
   Peer(uint64_t rank, std::unique_ptr<SecureChannel> channel, uint32_t ownBlocks, uint32_t theirBlocks,
        uint32_t maxAnswers)
       : rank(rank), channel(std::move(channel)), arrivals(ownBlocks, maxAnswers), numBlocks(ownBlocks),
-        credit(theirBlocks), largest(std::min<size_t>(largestMessage, theirBlocks * ArrivalStore::blockBytes / 4)),
-        answers(maxAnswers), staging(recordBytes) {}
+        theirBlocks(theirBlocks), credit(theirBlocks),
+        largest(std::min<size_t>(largestMessage, theirBlocks * ArrivalStore::blockBytes / 4)), answers(maxAnswers),
+        staging(recordBytes) {}
 
   uint64_t rank;
   std::unique_ptr<SecureChannel> channel;
@@ -82,8 +84,8 @@ struct Peer {
   bool hasMore = false;                 ///< a turn ended before all that is here was taken
 
   // Sending.
-  uint32_t credit; ///< blocks that the receiver has for this rank
-  size_t largest;  ///< that goes without asking
+  uint32_t theirBlocks, credit; ///< blocks that the receiver has for this rank, and those of them that are free
+  size_t largest;               ///< that goes without asking
   Queue sending;
   std::vector<Frame> answers; ///< a ring
   size_t firstAnswer = 0, numAnswers = 0;

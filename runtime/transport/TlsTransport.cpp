@@ -33,6 +33,8 @@ constexpr size_t partBytes = 256 << 10;
 constexpr size_t bytesPerTurn = 1 << 20;
 /// Room for what comes early: of all peers, and of each.
 constexpr size_t arrivalBytes = 64 << 20, leastOfPeer = 512 << 10, mostOfPeer = 4 << 20;
+/// So many answers are kept ready for it.
+constexpr uint32_t mostRequestsOfPeer = 1 << 20;
 constexpr int eventsPerTurn = 32;
 
 class TlsTransport final : public Transport {
@@ -339,6 +341,8 @@ void TlsTransport::receive(Peer &peer) {
 /// What a frame means. False when no rank of this job would send it now.
 bool TlsTransport::beginPayload(Peer &peer) {
   const Frame &frame = peer.frame;
+  if (frame.freed > peer.theirBlocks - peer.credit)
+    return false;
   peer.credit += frame.freed;
   peer.into = none;
   peer.entry = nullptr;
@@ -631,6 +635,11 @@ Status TlsTransport::connect(const AddressExchange &exchange, TlsOptions options
                            peer, (*said)[peer].size(), sizeof(TlsAddress));
     std::memcpy(&all[peer], (*said)[peer].data(), sizeof(TlsAddress));
     all[peer].host[sizeof mine.host - 1] = 0; // whatever the peer says, it is text that ends
+    if (all[peer].maxRequests > mostRequestsOfPeer || all[peer].numBlocks > mostOfPeer / ArrivalStore::blockBytes)
+      return Status::error(ErrorKind::runFailed,
+                           "rank {}: rank {} says that it has {} requests and {} blocks, expected at most {} and {}",
+                           rank(), peer, all[peer].maxRequests, all[peer].numBlocks, mostRequestsOfPeer,
+                           mostOfPeer / ArrivalStore::blockBytes);
     if (int64_t(peer) != rank() && std::strncmp(all[peer].hostId, mine.hostId, sizeof mine.hostId) != 0)
       places[peer] = addressFrom(all[peer].host, uint16_t(all[peer].port));
   }

@@ -5,45 +5,27 @@
 //   DG_FAULT_FOLDER  the folder
 //   DG_FAULT_STATE   a file of 8 bytes, 0 at first: how many such calls there were, over all processes
 //   DG_FAULT_AT      which of them fails, from 1; 0: none
-//   DG_FAULT_ERROR   the number of the error; 0: half of the bytes are read or written, nothing else fails
+//   DG_FAULT_ERROR   the number of the error; 0: half of the bytes are read or written, nothing else fails; -1: the
+//   call
+//                    never comes back
 //   DG_FAULT_LOG     where the name of each call is added, or none
 #define _GNU_SOURCE
+#include "tests/faults/FaultPoint.h"
+
 #include <dirent.h>
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 enum { mostFiles = 4096 };
 static volatile bool isOurs[mostFiles]; // descriptors below the folder
-static uint64_t *count;
-static uint64_t failing;
-static int error, logFile = -1;
 static const char *folder;
 
 __attribute__((constructor)) static void begin(void) {
   folder = getenv("DG_FAULT_FOLDER");
-  const char *state = getenv("DG_FAULT_STATE"), *at = getenv("DG_FAULT_AT"), *code = getenv("DG_FAULT_ERROR"),
-             *log = getenv("DG_FAULT_LOG");
-  int file = folder && state ? (int)syscall(SYS_openat, AT_FDCWD, state, O_RDWR | O_CLOEXEC, 0) : -1;
-  void *memory = file >= 0 ? mmap(NULL, sizeof *count, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
-  if (memory == MAP_FAILED)
-    return;
-  count = memory;
-  failing = at ? strtoull(at, NULL, 10) : 0;
-  error = code ? atoi(code) : 0;
-  if (log)
-    logFile = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (folder)
+    beginFaults();
 }
 
 static bool isBelow(int at, const char *path) {
@@ -56,22 +38,6 @@ static bool isBelow(int at, const char *path) {
 }
 
 static bool isFile(int file) { return count && file >= 0 && file < mostFiles && isOurs[file]; }
-
-/// Whether this call is the one; errno is then set.
-static bool fails(const char *name) {
-  uint64_t number = __atomic_add_fetch(count, 1, __ATOMIC_SEQ_CST);
-  if (logFile >= 0) {
-    char line[64];
-    int length = snprintf(line, sizeof line, "%s\n", name);
-    syscall(SYS_write, logFile, line, length);
-  }
-  if (number != failing)
-    return false;
-  errno = error;
-  return true;
-}
-
-#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 static int keep(int file, bool isIt) {
   if (file >= 0 && file < mostFiles)

@@ -12,12 +12,13 @@ import shutil
 import struct
 import subprocess
 import sys
+import time
 import unittest
 
 import runs
 
 # Half of the bytes: a call that does less than it was asked is no failure.
-SHORT = 0
+SHORT, HANGS = 0, -1
 READS = {"read": (errno.EIO, errno.EINTR, SHORT), "pread": (errno.EIO, SHORT)}
 WRITES = dict.fromkeys(("write", "pwrite", "fwrite"), (errno.EIO, errno.ENOSPC, errno.EINTR, SHORT))
 OPENS = dict.fromkeys(("open", "openat", "fopen", "opendir", "mkstemp"), (errno.EIO, errno.EMFILE, errno.EINTR, errno.ENOSPC))
@@ -97,6 +98,30 @@ class FaultsTest(runs.JobTest):
         command = [runs.tool("dgrun"), job, *DATA, "--steps", "6", "--checkpoint-every", "2steps", "--keep", "2", "--checkpoint", self.path("files"),
                    "--resume", "--threads", "1"]
         self.fail_each("save and resume", command, old, check)
+
+    def test_a_disk_that_hangs(self):
+        # Whichever call of a save does not come back, the run ends soon, names what hangs, and the checkpoint before is as it was.
+        job = self.job("mlp", "--batch", "10")
+        old, patience = self.path("old"), 1
+        self.run_job(job, *DATA, "--steps", "2", "--checkpoint", old)
+        for when, every in ("behind steps", "3steps"), ("at the end", "100steps"):
+            command = [runs.tool("dgrun"), job, *DATA, "--steps", "4", "--checkpoint-every", every, "--checkpoint", self.path("files"), "--resume",
+                       "--threads", "1", "--save-timeout", str(patience)]
+            shutil.rmtree(self.path("files"), ignore_errors=True)
+            shutil.copytree(old, self.path("files"), symlinks=True)
+            calls = self.run_with_fault(command, 0, 0)[1]
+            first = calls.index("posix_fallocate")
+            for name in ("posix_fallocate", "pwrite", "fdatasync", "fsync", "pread", "renameat2"):
+                with self.subTest(f"{when}: {name} hangs"):
+                    shutil.rmtree(self.path("files"))
+                    shutil.copytree(old, self.path("files"), symlinks=True)
+                    began = time.monotonic()
+                    done = self.run_with_fault(command, calls.index(name, first) + 1, HANGS)[0]
+                    self.assertLess(time.monotonic() - began, 10 * patience + 20)
+                    self.assertEqual(done.returncode, 74, done.stderr)
+                    self.assertIn("nothing of it has moved for 1 s (--save-timeout)", done.stderr)
+                    verified = subprocess.run([runs.tool("dgrun"), "--verify", self.path("files")], capture_output=True, text=True, timeout=runs.DEADLINE_S)
+                    self.assertEqual(verified.returncode, 0, verified.stderr)
 
     def check_file(self, name, old, new):
         def check(code):

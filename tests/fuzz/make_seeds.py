@@ -223,6 +223,102 @@ def link_seeds():
     yield "rank", b"\4" + struct.pack("<IIQQ", 0, 0, 1, 12) + parts(b"part") + struct.pack("<IIQQ", 1, 1, 65, 4) + b"died"
 
 
+def manifest_seeds():
+    """Without the right hash, which the mutator adds."""
+    plain = {"epoch": 1, "evaluated_step": -1, "file": "model.safetensors", "file_bytes": 4096, "file_xxh3": "00112233445566778899aabbccddeeff",
+             "format": "dg-checkpoint", "learning_rate": 0.01, "loss_sum": 3.25, "lr_schedule": "constant", "manifest_xxh3": "", "mean_loss": 0.5,
+             "model": "m", "position": 6, "rng": "philox4x32-10", "samples": 60, "seed": 7, "shuffle": "whole", "step": 3, "version": 1}
+    best = {"metric": "loss", "since": 1, "step": 2, "value": 0.5}
+    more = {"best": best, "stopping": best, "validation": 0.1, "plateau": {"bad": 1, "best": 0.5, "cooldown": 0, "factor": 0.1},
+            "origin_xxh3": "ffeeddccbbaa99887766554433221100", "loss_sum": "0x7ff8000000000000"}
+    for name, manifest in (("plain", plain), ("all", {**plain, **more})):
+        yield name, (json.dumps(dict(sorted(manifest.items())), indent=2) + "\n").encode()
+
+
+def token_seeds():
+    for name, head, length in (("u16", 0, 4), ("u16-shifted", 2, 4), ("u32", 1, 2), ("u32-shifted", 3, 1)):
+        yield name, struct.pack("<BQ", head, length) + bytes(range(40))
+
+
+def cluster_seeds():
+    device = {"name": "cpu", "flops_per_second": {"f32": 97e9, "bf16": 1e12}, "memory_bytes": 1 << 34, "memory_bytes_per_second": 13.8e9,
+              "efficiency": 0.9, "launch_us": 0.1}
+    link = {"bytes_per_second": 6e9, "latency_us": 6}
+    plain = {"version": 1, "name": "c", "nodes": 2, "devices_per_node": 2, "device": device, "links": {"intra_node": link, "inter_node": link}}
+    curves = {"matmul": [[1, 2], [10, 15]], "relu": [[5, 6]]}
+    yield "plain", json.dumps(plain).encode()
+    yield "all", json.dumps({**plain, "device": {**device, "stores_scores": 1, "kernels": curves, "busy_kernels": curves}, "device_speeds": [1, 1, 0.5, 2],
+                             "cores_per_node": 2, "turn_us": 10, "slice_us": 3000}).encode()
+
+
+def trace_seeds():
+    def event(task, step, rank, at, length=5, microbatch=0):
+        return {"ph": "X", "name": f"t{task}", "ts": at, "dur": length, "pid": rank, "tid": 0,
+                "args": {"op": task, "microbatch": microbatch, "step": step, "program": "train"}}
+    yield "empty", json.dumps({"traceEvents": []}).encode()
+    yield "one", json.dumps({"traceEvents": [{"ph": "M", "name": "process_name"}, event(0, 1, 0, 0)]}).encode()
+    yield "steps", json.dumps({"displayTimeUnit": "ms", "traceEvents": [
+        event(task, step, rank, 100 * step + 10 * task) for step in (1, 2, 3) for rank in (0, 3) for task in (0, 1, 2)]}).encode()
+
+
+def fact_seeds():
+    yield "parameters", json.dumps({"parameters": [{"name": "w", "type": "tensor<2x2xf32>", "role": "trained", "readers": ["a", "b"]}]}).encode()
+    op = {"name": "fc", "choice": "cut", "runner_up": "whole", "bound_by": "memory", "cost_us": 3.5, "runner_up_us": 1}
+    yield "explain", json.dumps({"binding": "memory", "largest_costs": [{"what": "fc", "advice": "more", "step_us": 2}], "blocks": [{"ops": [op]}]}).encode()
+    phase = {"pass": "dg-fuse", "summary": "s", "added": {"dg.add": 1}, "removed": {},
+             "ops": [["a", "dg.add", "train", "forward", 0], ["b", "dg.relu", "train", "backward", 1], ["c", "dg.relu", "eval", "forward", 0]],
+             "flow": [[0, 1], [1, 2]]}
+    yield "phases", json.dumps({"version": 1, "phases": [phase, phase]}).encode()
+
+
+def object_seeds(bin_folder):
+    """The objects of a small job."""
+    for model in ("kernel", "training"):
+        with tempfile.TemporaryDirectory() as folder:
+            source, job = pathlib.Path(folder, "m.mlir"), pathlib.Path(folder, "m.dgx")
+            source.write_text(PLANNED[model])
+            subprocess.run([bin_folder / "dgc", source, "--batch", "2", "--target", "x86-64-v3", "-o", job], check=True, stdout=subprocess.DEVNULL)
+            with zipfile.ZipFile(job) as archive:
+                for name in archive.namelist():
+                    if name.endswith(".so"):
+                        yield f"{model}-{name}", archive.read(name)
+
+
+def bytecode_seeds(bin_folder):
+    """What dg-opt writes of small models, and what once ended MLIR's reader."""
+    for name, model in PLANNED.items():
+        with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
+            file.write(model)
+            file.flush()
+            yield name, subprocess.run([bin_folder / "dg-opt", file.name, "--emit-bytecode"], check=True, stdout=subprocess.PIPE).stdout
+    for path in sorted((ROOT / "tests/e2e/bad_input/bytecode").glob("*.mlirbc")):
+        yield path.stem, path.read_bytes()
+
+
+def frame_seeds():
+    """Rows of commands, see targets/FramesTarget.cpp."""
+    message, question, answer, part, blocks = (kind * 8 for kind in range(5))
+    receive, send, advance = b"\3", b"\4", b"\x45"
+    yield "early", bytes([0, message, 0, 1, 2, 0]) + advance + receive + b"\1\2" + advance
+    yield "posted", b"\0" + receive + b"\1\4" + bytes([message, 0, 1, 4, 0]) + advance
+    yield "large", b"\0" + receive + b"\1\x0a" + bytes([question, 0, 1, 10, 0]) + advance + bytes([part, 0, 0, 8, 0]) + advance
+    yield "sent", b"\0" + send + b"\1\x0a" + advance + bytes([answer, 0, 0, 0, 0, blocks, 1, 0, 0, 0]) + advance
+    yield "told", b"\3" + struct.pack("<II", 8, 256) + send + b"\1\2" + advance
+
+
+def flag_seeds():
+    for number, texts in enumerate((
+            ("warmup:steps=500+cosine:steps=10000", "step:every=2,gamma=0.5", "step:every=5steps,steps=9", "plateau:factor=0.1,patience=10,min=0",
+             "one-cycle:epochs=3,rise=0.3", "polynomial:steps=9,power=2,to=0.1", "constant:epochs=2+linear:epochs=2"),
+            ("a.npy,b{0..9}.tar:jpg", "{000..099}.tar", "x{a,b}{08..11}.u16:+1"),
+            ("10epochs", "500steps", "2.5s"),
+            ("0.5,0.25", "0.485,0.456,0.406/0.229,0.224,0.225", "x=0,1"),
+            ("eval.loss", "eval.accuracy:patience=5,min_delta=0.001", "eval.top3:patience=2"),
+            ("1f1b", "interleaved:3", "nodes=4,devices=2"))):
+        for place, text in enumerate(texts):
+            yield f"flag{number}-{place}", bytes([number]) + text.encode()
+
+
 def text_seeds(_most=2500):
     for path in sorted((ROOT / "tests/lit/ir").glob("*.mlir")) + sorted((ROOT / "examples").glob("*.mlir")):
         parts = re.split(r"^// -----.*$", path.read_text(), flags=re.MULTILINE)
@@ -249,7 +345,8 @@ def main():
     makers = {"safetensors": safetensors_seeds, "npy": npy_seeds, "idx": idx_seeds, "tar": tar_seeds,
               "csv": csv_seeds, "image": image_seeds, "package": package_seeds,
               "http": http_seeds,
-              "link": link_seeds,
+              "link": link_seeds, "manifest": manifest_seeds, "tokens": token_seeds, "cluster": cluster_seeds, "trace": trace_seeds,
+              "facts": fact_seeds, "object": lambda: object_seeds(bin_folder), "bytecode": lambda: bytecode_seeds(bin_folder), "frames": frame_seeds, "flags": flag_seeds,
               "plan": lambda: plan_seeds(bin_folder), "text": text_seeds, "onnx": onnx_seeds}
     for target in sys.argv[3:] or makers:
         folder = out / target

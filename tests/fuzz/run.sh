@@ -5,14 +5,15 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 
-all=(idx safetensors npy tar csv image package link http plan text onnx)
-runs=1000000 seconds=0 targets=()
-usage="usage: tests/fuzz/run.sh [--runs N (default 1000000)] [--seconds N (at most; default 0 = no limit)] [TARGET...]
+all=(idx safetensors npy tar csv image package link http manifest tokens cluster trace facts object frames flags plan text onnx bytecode)
+runs=1000000 seconds=0 longest="" targets=()
+usage="usage: tests/fuzz/run.sh [--runs N (default 1000000)] [--seconds N (at most; default 0 = no limit)] [--max-len BYTES] [TARGET...]
 targets: ${all[*]} (default: all); needs the presets release and fuzz: cmake --preset fuzz && cmake --build --preset fuzz"
 while [[ $# -gt 0 ]]; do
   case $1 in
   --runs) runs=${2:?"$usage"}; shift ;;
   --seconds) seconds=${2:?"$usage"}; shift ;;
+  --max-len) longest=${2:?"$usage"}; shift ;;
   -h | --help) echo "$usage"; exit 0 ;;
   -*) echo "$usage" >&2; exit 2 ;;
   *) targets+=("$1") ;;
@@ -31,7 +32,8 @@ for target in "${targets[@]}"; do
   # processor time that an input has; the time-out on the wall is for what never ends. No allocation may be large that a few
   # kilobytes ask for.
   most=4096
-  [[ $target != plan ]] || most=8192
+  [[ $target != plan && $target != object ]] || most=8192
+  [[ -z $longest ]] || most=$longest
   if ! "$program" -runs="$runs" -max_total_time="$seconds" -max_len=$most -timeout=300 -rss_limit_mb=2048 -malloc_limit_mb=512 \
     -print_final_stats=1 -verbosity=1 -artifact_prefix="build/fuzz/crashers/$target-" "$found" "$seeds" "tests/fuzz/corpus/$target" \
     >"build/fuzz/$target.log" 2>&1; then

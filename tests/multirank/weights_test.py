@@ -45,6 +45,28 @@ class WeightsTest(runs.JobTest):
                      "--steps", steps, "--checkpoint", folder)
         return checkpoint_files.read_tensors(f"{folder}/step-{int(steps):06}/model.safetensors")[0], compiled.stderr
 
+    def test_an_exported_copy(self):
+        # Parameters only, of the size that was told; read by dgc --weights it is as good as the checkpoint.
+        compiled = self.dgc("old", "--optimizer", "adam:lr=0.1")
+        self.assertEqual(compiled.returncode, 0, compiled.stderr)
+        job, folder, copy = self.path("adam.dgx"), self.path("adam"), self.path("copy.safetensors")
+        os.rename(self.path("job.dgx"), job)
+        self.run_job(job, "--data", "x=randn:16x6", "--data", "y=randn:16x3", "--steps", "5", "--checkpoint", folder)
+        whole = checkpoint_files.read_tensors(f"{folder}/step-000005/model.safetensors")[0]
+        told = self.run_job(job, "--resume", folder, "--export", copy).of("exported")[0]
+        found = checkpoint_files.read_tensors(copy)[0]
+        self.assertEqual(sorted(found), ["head.weight", "trunk.bias", "trunk.weight"])
+        self.assertGreater(len(whole), 2 * len(found), "there is no state of an optimizer to leave out")
+        self.assertEqual(found, {name: whole[name] for name in found})
+        self.assertEqual(told["bytes"], os.path.getsize(copy))
+        self.assertEqual(told["checkpoint_bytes"], os.path.getsize(f"{folder}/step-000005/model.safetensors"))
+        loaded, _ = self.parameters("old", "--weights", copy, lr="0", steps="1")
+        self.assertEqual(loaded, found)
+        for flags, code in ((["--export", copy], 2), (["--export", job, "--resume", folder], 2), (["--export", copy, "--resume", folder, "--steps", "3"], 2),
+                            (["--export", copy, "--resume", self.path("nowhere")], 65), (["--export", self.path("no", "copy"), "--resume", folder], 74)):
+            self.assertEqual(len(self.run_job(job, *flags, code=code).err.splitlines()), 1, flags)
+        self.assertEqual(checkpoint_files.read_tensors(copy)[0], found)
+
     def test_tensors_come_under_their_new_names(self):
         old = checkpoint_files.read_tensors(self.trained)[0]
         fresh, _ = self.parameters("new", lr="0", steps="1")

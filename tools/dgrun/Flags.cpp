@@ -156,9 +156,11 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
                  "eval.accuracy, eval.loss or another metric of --stop-when: a new best is saved at once and stays, "
                  "with a link DIR/best "
                  "to it; default: none");
-  app.add_option("--save-timeout", flags.saveSeconds,
-                 "seconds that ranks may take to save and leave after SIGTERM or Ctrl-C, as many as the batch system "
-                 "gives before it kills; default: 25")
+  app.add_option(
+         "--save-timeout", flags.saveSeconds,
+         "seconds that ranks may take to save and leave after SIGTERM or Ctrl-C, as many as the batch system "
+         "gives before it kills, default: 25; and in which nothing of a save may move before the run ends, for a "
+         "disk that hangs, default: 120")
       ->check(finiteNumber(false));
   app.add_option("--max-lost", flags.maxLost,
                  "a save that fails is tried once more, then the training goes on, until so many saves in a row are "
@@ -179,6 +181,9 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
       "--verify", flags.verify,
       "check every checkpoint of this folder, or the one that it is, to its last byte, and run nothing; with "
       "a JOB also whether it fits; default: off");
+  app.add_option("--export", flags.exportTo,
+                 "write the parameters of the checkpoint of --resume DIR, without the state of the optimizer, to this "
+                 "safetensors file, as dgc --weights reads it, and run nothing; default: off");
   resume = app.add_option("--resume", flags.resumeFrom,
                           "continue from the latest checkpoint of --checkpoint (begin, if there is none), or of this "
                           "folder; default: off")
@@ -217,10 +222,13 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
   app.add_option("--log-dir", flags.logDirectory, "folder for TensorBoard's event files; default: none");
 }
 
-/// The first flag that is given beside --verify and would mean nothing there, or "".
-static std::string findBesideVerify(CLI::App &app) {
-  static const std::set<std::string> allowed = {"--verify", "--json", "--require-signature", "--target", "JOB"};
-  auto isOther = [](const CLI::Option *option) { return option->count() > 0 && !allowed.contains(option->get_name()); };
+/// The first flag that is given beside --verify or --export and would mean nothing there, or "".
+static std::string findBeside(CLI::App &app, const std::set<std::string> &own) {
+  std::set<std::string> allowed = {"--json", "--require-signature", "--target", "JOB"};
+  allowed.insert(own.begin(), own.end());
+  auto isOther = [&](const CLI::Option *option) {
+    return option->count() > 0 && !allowed.contains(option->get_name());
+  };
   for (CLI::App *group : app.get_subcommands({}))
     for (const CLI::Option *option : group->get_options())
       if (isOther(option))
@@ -250,16 +258,23 @@ std::optional<int> parseFlags(int argc, char **argv, Flags &flags) {
   addFiles(*app.add_option_group("Checkpoints, checks and what is printed"), flags, resume);
   if (auto code = tools::parseCommandLine(app, {argv + 1, argv + argc}, "dgrun: "))
     return code;
-  if (std::string other = flags.verify.empty() ? "" : findBesideVerify(app); !other.empty()) {
-    fmt::print(stderr, "dgrun: {}: --verify runs nothing; leave one of them out\n", other);
-    return exitUsage;
-  }
+  const std::pair<const char *, std::set<std::string>> idle[] = {
+      {"--verify", {"--verify"}}, {"--export", {"--export", "--resume", "--resume-older"}}};
+  for (const auto &[flag, own] : idle)
+    if (std::string other = app.get_option(flag)->empty() ? "" : findBeside(app, own); !other.empty()) {
+      fmt::print(stderr, "dgrun: {}: {} runs nothing; leave one of them out\n", other, flag);
+      return exitUsage;
+    }
   flags.resume = resume->count() > 0;
   // `dgrun --resume JOB.dgx`: the package is not a folder of checkpoints.
   if (flags.job.empty() && flags.resumeFrom.ends_with(".dgx"))
     flags.job = std::exchange(flags.resumeFrom, "");
   if (flags.job.empty() && flags.verify.ends_with(".dgx")) {
     std::fputs("dgrun: --verify: say which checkpoint: dgrun --verify DIR [JOB.dgx]\n", stderr);
+    return exitUsage;
+  }
+  if (!flags.exportTo.empty() && flags.resumeFrom.empty()) {
+    std::fputs("dgrun: --export: say of which checkpoint: --resume DIR\n", stderr);
     return exitUsage;
   }
   if (flags.job.empty() && !flags.probe && flags.verify.empty()) {

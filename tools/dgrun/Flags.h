@@ -32,8 +32,9 @@ struct Flags {
   std::string checkpoint, resumeFrom, trace;
   bool profile = false;
   bool probe = false;
-  std::string verify;
-  double timeoutSeconds = 30, rendezvousSeconds = 300, saveSeconds = 25;
+  std::string verify, exportTo;
+  double timeoutSeconds = 30, rendezvousSeconds = 300;
+  std::optional<double> saveSeconds;
   std::optional<int64_t> nodes, nodeRank;
   bool secure = false, trustFabric = false;
   std::string rendezvous, target, trustedKeys;

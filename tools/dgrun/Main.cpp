@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // dgrun: flags, then the libraries. It never compiles and never interprets ops.
 #include "runtime/launch/link/HeldSignals.h"
+#include "runtime/session/MemoryNeed.h"
 #include "runtime/session/report/MemoryUse.h"
 #include "runtime/support/CacheFolder.h"
 #include "runtime/support/Printable.h"
+#include "runtime/support/SystemMemory.h"
+#include "tools/dgrun/Export.h"
 #include "tools/dgrun/Flags.h"
 #include "tools/dgrun/Prepare.h"
 #include "tools/dgrun/RankDevice.h"
@@ -45,7 +48,7 @@ int main(int argc, char **argv) {
   }
   if (!flags.verify.empty() && flags.job.empty())
     return dgrun::verifyCheckpoints(flags, nullptr, options);
-  if (flags.verify.empty())
+  if (flags.verify.empty() && flags.exportTo.empty())
     holdSignals();
   std::optional<package::TrustedKeys> trusted;
   if (!flags.trustedKeys.empty()) {
@@ -59,6 +62,8 @@ int main(int argc, char **argv) {
     return endBeforeRanks(options, job.status());
   if (!flags.verify.empty())
     return dgrun::verifyCheckpoints(flags, &(*job)->plan(), options);
+  if (!flags.exportTo.empty())
+    return dgrun::exportWeights(flags, (*job)->plan(), options);
   options.isResumable = flags.resume && !flags.evaluate && !checkpoint::namedStepsIn(flags.checkpoint).empty();
   auto where = dgrun::findWhere(flags, (*job)->plan());
   if (!where)
@@ -85,6 +90,9 @@ int main(int argc, char **argv) {
       return endBeforeRanks(options, status);
   assignment->residentBytes = residentBytes;
   assignment->device = dgrun::rankDevice();
+  if (assignment->device.isHost)
+    if (Status fits = session::checkMemoryNeed((*job)->plan(), assignment->ranksOnHost, totalMemoryBytes()); !fits)
+      return endBeforeRanks(options, fits);
   if (where->node == 0)
     for (const std::string &note : dgrun::notesOn(flags, *assignment))
       fmt::print(stderr, "dgrun: note: {}\n", printable(note));
@@ -96,7 +104,8 @@ int main(int argc, char **argv) {
   };
   const bool isFirstNode = where->node == 0;
   options.onBadEnd = [&] { session::removeUnfinished(*assignment, isFirstNode); };
-  options.saveTime = std::chrono::milliseconds(int64_t(std::min(flags.saveSeconds, 1e9) * 1000));
+  if (flags.saveSeconds)
+    options.saveTime = std::chrono::milliseconds(int64_t(std::min(*flags.saveSeconds, 1e9) * 1000));
   options.savesOnInterrupt = assignment->training && !assignment->training->checkpointDirectory.empty();
   options.isResumable = options.savesOnInterrupt && assignment->resume;
   options.maxRestarts = assignment->maxRestarts;

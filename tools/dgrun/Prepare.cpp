@@ -356,6 +356,8 @@ static Result<session::TrainingOptions> readTrainingOptions(const Flags &flags, 
   }
   options.keep = flags.keep.value_or(0);
   options.maxLost = flags.maxLost.value_or(options.maxLost);
+  if (flags.saveSeconds)
+    options.savePatience = std::chrono::milliseconds(int64_t(std::min(*flags.saveSeconds, 1e9) * 1000));
   options.validation = flags.validation.value_or(before ? before->validation : 0);
   if (options.validation >= 1 || (flags.validation && *flags.validation == 0))
     return Status::error(ErrorKind::usage, "--validation {:g}: expected a part above 0 and below 1, as 0.1",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plain lines with units; nothing depends on a terminal.
 #include "tools/dgviz/TextSummary.h"
+
+#include "runtime/plan/SavedValues.h"
 #include "tools/dgviz/FlowGraph.h"
 #include "tools/dgviz/facts/PlanNumbers.h"
 
@@ -90,6 +92,8 @@ private:
         kinds += fmt::format("{}on {}", kinds.empty() ? "" : ", ", nameOf(plan.memory[stage].device));
       line("stage {:<4} arena {} ({} kept): {}", stage, bytesText(double(plan.memory[stage].arenaBytes)),
            bytesText(double(plan.memory[stage].persistentBytes)), kinds);
+      if (plan.findProgram(ProgramKind::train))
+        line("           a save during training copies {} more", bytesText(double(plan::saveCopyBytes(plan, stage))));
     }
   }
 

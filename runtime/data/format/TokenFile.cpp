@@ -17,7 +17,7 @@ Result<Tensor> openTokens(const std::string &path, DType type, int64_t length, i
   int64_t samples = length > 0 ? (tokens - 1) / length : 0;
   if (samples < 1)
     return Status::error(ErrorKind::badInput, "{}: holds {} tokens; one sample of {} needs {}", path, tokens, length,
-                         length + 1);
+                         uint64_t(length) + 1);
   return Tensor{type, {samples, length}, bytes.data() + shift * tokenBytes, *file};
 }
 

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <mutex>
+#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 
@@ -33,8 +34,17 @@ static std::string nameHere(const std::string &name) {
   return hexOf(sha256(name)).substr(0, 16) + "-" + end;
 }
 
-/// The identity of a copy that is whole, else "".
+/// Whether the user, or root, has made it: whoever else can write to the folder must not choose the data.
+static bool isTrusted(const std::string &path) {
+  struct stat facts{};
+  return ::lstat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) &&
+         (facts.st_uid == ::geteuid() || facts.st_uid == 0) && (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+/// The identity of a copy that is whole and this user's or root's, else "".
 static std::string identityOf(const std::string &target, const std::string &name) {
+  if (!isTrusted(target) || !isTrusted(target + ".json"))
+    return "";
   std::error_code error;
   const uint64_t size = fs::file_size(target, error);
   constexpr size_t mostBytes = 1 << 16;

@@ -13,6 +13,10 @@
 namespace dg::data {
 
 static constexpr size_t mostNames = 1'000'000;
+/// Of all names together.
+static constexpr size_t mostBytes = size_t(1) << 26;
+/// Of one name; each is opened out by recursion.
+static constexpr ptrdiff_t mostBraces = 64;
 
 std::vector<std::string> splitList(const std::string &list) {
   std::vector<std::string> parts(1);
@@ -43,8 +47,8 @@ static std::optional<std::vector<std::string>> countUp(std::string_view text) {
     return std::nullopt;
   const size_t digits = first.starts_with('0') || first.size() == last.size() ? first.size() : 0;
   std::vector<std::string> names;
-  for (uint64_t number = *from; number <= *to; ++number)
-    names.push_back(fmt::format("{:0{}}", number, digits));
+  for (uint64_t i = 0; i <= *to - *from; ++i) // the last may be the largest that there is
+    names.push_back(fmt::format("{:0{}}", *from + i, digits));
   return names;
 }
 
@@ -53,12 +57,14 @@ Result<std::vector<std::string>> expandBraces(const std::string &text) {
   if (open == std::string::npos)
     return std::vector<std::string>{text};
   const size_t close = text.find('}', open);
-  auto wrong = [&](const char *what) {
+  auto wrong = [&](std::string_view what) {
     return Status::error(ErrorKind::usage, "'{}': {}; expected {{000..099}}, the smaller number first, or {{a,b}}",
                          text, what);
   };
   if (close == std::string::npos || text.find('{', open + 1) < close)
     return wrong("a brace is not closed, or stands in another");
+  if (std::count(text.begin(), text.end(), '{') > mostBraces)
+    return wrong(fmt::format("more than {} braces", mostBraces));
   const std::string inside = text.substr(open + 1, close - open - 1);
   auto parts = countUp(inside);
   if (!parts && inside.find(',') == std::string::npos)
@@ -70,6 +76,13 @@ Result<std::vector<std::string>> expandBraces(const std::string &text) {
     return rests;
   if (parts->size() > mostNames / rests->size())
     return wrong("more than a million files");
+  size_t bytes = 0; // each part stands before each rest, and behind what is in front of the brace
+  for (const std::string &part : *parts)
+    bytes += (open + part.size()) * rests->size();
+  for (const std::string &rest : *rests)
+    bytes += rest.size() * parts->size();
+  if (bytes > mostBytes)
+    return wrong("names of more than 64 MB");
   std::vector<std::string> names;
   for (const std::string &part : *parts)
     for (const std::string &rest : *rests)

@@ -29,8 +29,10 @@ public:
     DG_RETURN_IF_ERROR(readSegments());
     DG_RETURN_IF_ERROR(readDynamic());
     DG_RETURN_IF_ERROR(readSymbols());
+    DG_RETURN_IF_ERROR(checkTables());
     DG_RETURN_IF_ERROR(checkRelocations(DT_RELA, DT_RELASZ));
     DG_RETURN_IF_ERROR(checkRelocations(DT_JMPREL, DT_PLTRELSZ));
+    DG_RETURN_IF_ERROR(checkRelative());
     return checkVersion();
   }
 
@@ -58,6 +60,15 @@ private:
           sizeof(T) <= segment.p_filesz - (start - segment.p_vaddr))
         return at<T>(segment.p_offset + (start - segment.p_vaddr));
     return std::nullopt;
+  }
+
+  /// Whether all of a table comes from the file and stays as it is: a relocation that wrote there could make another
+  /// table than the one that was checked.
+  bool isFixed(uint64_t address, uint64_t size) const {
+    return std::any_of(segments.begin(), segments.end(), [&](const Elf64_Phdr &segment) {
+      return !(segment.p_flags & PF_W) && address >= segment.p_vaddr && address - segment.p_vaddr <= segment.p_filesz &&
+             size <= segment.p_filesz - (address - segment.p_vaddr);
+    });
   }
 
   Status readHeader() {
@@ -88,17 +99,17 @@ private:
           return refuse("it has two dynamic tables");
         dynamic = segment->p_vaddr;
         dynamicBytes = segment->p_filesz;
+        parts.push_back(*segment);
         break;
       case PT_GNU_STACK:
         hasPlainStack = !(segment->p_flags & PF_X);
         break;
       case PT_PHDR:
-      case PT_NOTE:
-      case PT_NULL:
       case PT_GNU_EH_FRAME:
       case PT_GNU_RELRO:
+        parts.push_back(*segment);
         break;
-      case PT_GNU_PROPERTY:
+      case PT_NULL:
         break;
       default:
         return refuse(fmt::format("it has a segment of type {:#x}, which kernels do not need", segment->p_type));
@@ -108,6 +119,26 @@ private:
       return refuse("it asks for a stack that can be executed");
     if (!dynamic)
       return refuse("it has no dynamic table");
+    return checkParts();
+  }
+
+  /// What lies inside of a loaded segment, where the loader reads, or changes what may be written, by address.
+  Status checkParts() const {
+    for (const Elf64_Phdr &part : parts) {
+      const bool isInside = std::any_of(segments.begin(), segments.end(), [&](const Elf64_Phdr &segment) {
+        const bool fits = part.p_vaddr >= segment.p_vaddr && part.p_vaddr - segment.p_vaddr <= segment.p_memsz &&
+                          part.p_memsz <= segment.p_memsz - (part.p_vaddr - segment.p_vaddr);
+        // The loader writes addresses to the dynamic table, and takes the right to write away from what is RELRO.
+        const bool isWritten = part.p_type == PT_DYNAMIC || part.p_type == PT_GNU_RELRO;
+        const bool isPlace =
+            part.p_type == PT_GNU_RELRO || part.p_offset - segment.p_offset == part.p_vaddr - segment.p_vaddr;
+        return fits && isPlace && isWritten == bool(segment.p_flags & PF_W);
+      });
+      if (!isInside)
+        return refuse(fmt::format("its part of type {:#x} lies outside of its memory", part.p_type));
+      if (part.p_type == PT_PHDR && part.p_offset != header.e_phoff)
+        return refuse("it has two tables of segments");
+    }
     return Status::ok();
   }
 
@@ -119,6 +150,8 @@ private:
     if (segment.p_filesz > segment.p_memsz || segment.p_memsz > mostBytes || segment.p_vaddr > mostBytes ||
         segment.p_vaddr % pageBytes != segment.p_offset % pageBytes)
       return refuse("a segment does not fit its memory");
+    if (!(segment.p_flags & PF_R))
+      return refuse("a segment cannot be read");
     if ((segment.p_flags & PF_W) && (segment.p_flags & PF_X))
       return refuse("a segment is both writable and executable");
     if (!segments.empty()) {
@@ -150,17 +183,19 @@ private:
     case DT_STRTAB:
     case DT_SYMTAB:
     case DT_STRSZ:
-    case DT_SYMENT:
     case DT_SONAME:
     case DT_RELA:
     case DT_RELASZ:
-    case DT_RELAENT:
     case DT_RELACOUNT:
     case DT_JMPREL:
     case DT_PLTRELSZ:
     case DT_PLTGOT:
     case DT_BIND_NOW:
       return Status::ok();
+    case DT_SYMENT: // the loader ends the process at other sizes
+      return value == sizeof(Elf64_Sym) ? Status::ok() : refuse("its symbols have another size");
+    case DT_RELAENT:
+      return value == sizeof(Elf64_Rela) ? Status::ok() : refuse("its relocations have another size");
     case DT_PLTREL:
       return value == DT_RELA ? Status::ok() : refuse("its relocations are of another kind");
     case DT_FLAGS:
@@ -192,19 +227,29 @@ private:
 
   /// The table by which the loader finds names also says how many symbols there are.
   Status readSymbols() {
-    if (!table.contains(DT_HASH) || !table.contains(DT_SYMTAB) || !table.contains(DT_STRTAB))
-      return refuse("it has no table of symbols");
-    const uint64_t hash = table[DT_HASH];
+    for (int64_t needed : {DT_HASH, DT_SYMTAB, DT_STRTAB, DT_STRSZ, DT_SYMENT})
+      if (!table.contains(needed))
+        return refuse("it has no table of symbols");
+    const uint64_t hash = table[DT_HASH], names = table[DT_STRTAB], nameBytes = table[DT_STRSZ];
+    if (nameBytes == 0 || !isFixed(names, nameBytes) || atAddress<char>(names, nameBytes - 1) != '\0')
+      return refuse("its table of names is damaged");
+    if (auto own = table.find(DT_SONAME); own != table.end() && own->second >= nameBytes)
+      return refuse("its name is not in its table of names");
     auto numBuckets = atAddress<uint32_t>(hash), numChains = atAddress<uint32_t>(hash, 1);
     if (!numBuckets || !numChains || *numBuckets == 0)
       return refuse("its table of symbols is damaged");
     constexpr uint64_t headWords = 2;
-    for (uint64_t i = 0; i < uint64_t(*numBuckets) + *numChains; ++i)
-      if (auto next = atAddress<uint32_t>(hash, headWords + i); !next || *next >= std::max(*numChains, 1u))
+    const uint64_t numWords = headWords + *numBuckets + *numChains;
+    if (!isFixed(hash, numWords * sizeof(uint32_t)) || !isFixed(table[DT_SYMTAB], *numChains * sizeof(Elf64_Sym)))
+      return refuse("its table of symbols is damaged");
+    for (uint64_t i = headWords; i < numWords; ++i)
+      if (auto next = atAddress<uint32_t>(hash, i); !next || *next >= std::max(*numChains, 1u))
         return refuse("its table of symbols is damaged");
+    if (!doChainsEnd(hash, *numBuckets, *numChains))
+      return refuse("its table of symbols has no end");
     for (uint64_t i = 0; i < *numChains; ++i) {
       auto symbol = atAddress<Elf64_Sym>(table[DT_SYMTAB], i);
-      if (!symbol)
+      if (!symbol || symbol->st_name >= nameBytes)
         return refuse("its table of symbols is damaged");
       switch (ELF64_ST_TYPE(symbol->st_info)) {
       case STT_NOTYPE:
@@ -223,10 +268,38 @@ private:
     return Status::ok();
   }
 
+  /// The loader takes one entry to say that another is there, and two tables with one end for a table and its part.
+  Status checkTables() const {
+    if (table.contains(DT_RELA) != table.contains(DT_RELAENT) || table.contains(DT_JMPREL) != table.contains(DT_PLTREL))
+      return refuse("its relocations are damaged");
+    auto valueOf = [&](int64_t tag) { return table.contains(tag) ? table.at(tag) : 0; };
+    const uint64_t plain = valueOf(DT_RELA), calls = valueOf(DT_JMPREL);
+    if (table.contains(DT_RELA) && table.contains(DT_JMPREL) &&
+        !(plain < calls ? valueOf(DT_RELASZ) <= calls - plain : valueOf(DT_PLTRELSZ) <= plain - calls))
+      return refuse("its tables of relocations overlap");
+    return Status::ok();
+  }
+
+  /// Each symbol is in at most one chain, once: who looks for a name comes to an end.
+  bool doChainsEnd(uint64_t hash, uint32_t numBuckets, uint32_t numChains) const {
+    constexpr uint64_t headWords = 2;
+    std::vector<bool> seen(numChains);
+    for (uint32_t bucket = 0; bucket < numBuckets; ++bucket)
+      for (uint32_t i = *atAddress<uint32_t>(hash, headWords + bucket); i != STN_UNDEF;
+           i = *atAddress<uint32_t>(hash, headWords + numBuckets + i)) {
+        if (i >= numChains || seen[i])
+          return false;
+        seen[i] = true;
+      }
+    return true;
+  }
+
   Status checkRelocations(int64_t where, int64_t size) const {
     auto first = table.find(where), length = table.find(size);
     if (first == table.end() || length == table.end())
       return first == table.end() && length == table.end() ? Status::ok() : refuse("its relocations are damaged");
+    if (length->second % sizeof(Elf64_Rela) != 0 || !isFixed(first->second, length->second))
+      return refuse("its relocations are damaged");
     for (uint64_t i = 0; i < length->second / sizeof(Elf64_Rela); ++i) {
       auto one = atAddress<Elf64_Rela>(first->second, i);
       if (!one || ELF64_R_SYM(one->r_info) >= std::max<size_t>(symbols.size(), 1))
@@ -243,10 +316,28 @@ private:
       default:
         return refuse("it has a relocation of a kind that kernels do not need");
       }
-      if (!isWritable(one->r_offset))
+      if (!isWritable(one->r_offset) || isInDynamic(one->r_offset))
         return refuse("a relocation would write outside of its data");
     }
     return Status::ok();
+  }
+
+  /// The loader takes so many of the first to be plain, and ends the process where one is not.
+  Status checkRelative() const {
+    auto count = table.find(DT_RELACOUNT), first = table.find(DT_RELA), length = table.find(DT_RELASZ);
+    if (count == table.end())
+      return Status::ok();
+    if (first == table.end() || count->second > length->second / sizeof(Elf64_Rela))
+      return refuse("its relocations are damaged");
+    for (uint64_t i = 0; i < count->second; ++i)
+      if (auto one = atAddress<Elf64_Rela>(first->second, i); !one || ELF64_R_TYPE(one->r_info) != R_X86_64_RELATIVE)
+        return refuse("its relocations are damaged");
+    return Status::ok();
+  }
+
+  /// The dynamic table, which the loader goes on reading.
+  bool isInDynamic(uint64_t address) const {
+    return address + sizeof(uint64_t) > *dynamic && address < *dynamic + dynamicBytes;
   }
 
   bool isWritable(uint64_t address) const {
@@ -284,6 +375,7 @@ private:
   const std::string &name;
   Elf64_Ehdr header{};
   std::vector<Elf64_Phdr> segments; ///< those that are loaded
+  std::vector<Elf64_Phdr> parts;    ///< those that say what lies in them
   std::optional<uint64_t> dynamic;
   uint64_t dynamicBytes = 0;
   std::map<int64_t, uint64_t> table;

@@ -8,6 +8,12 @@
 
 namespace dg {
 
+/// More than the longest message: with that much nothing is read before something was taken.
+static constexpr size_t mostIncoming = size_t(257) << 20;
+
+/// What another try may overcome: nothing can move now, or the kernel has no memory for it.
+static bool isPassing(int error) { return error == EAGAIN || error == ENOBUFS || error == ENOMEM; }
+
 BufferedSocket::BufferedSocket(int descriptor) : socket(descriptor) {
   fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
 }
@@ -20,7 +26,7 @@ bool BufferedSocket::flush() {
     if (written < 0 && errno == EINTR)
       continue;
     if (written < 0)
-      return errno == EAGAIN;
+      return isPassing(errno);
     numSent += size_t(written);
   }
   outgoing.clear();
@@ -30,16 +36,17 @@ bool BufferedSocket::flush() {
 
 bool BufferedSocket::fill() {
   char bytes[65536];
-  while (true) {
+  while (incoming.size() < mostIncoming) {
     ssize_t got = ::recv(socket, bytes, sizeof bytes, 0);
     if (got < 0 && errno == EINTR)
       continue;
     if (got < 0)
-      return errno == EAGAIN;
+      return isPassing(errno);
     if (got == 0)
       return false;
     incoming.append(bytes, size_t(got));
   }
+  return true;
 }
 
 } // namespace dg

@@ -14,6 +14,9 @@ struct Header {
   uint64_t number, bytes;
 };
 
+/// As between launchers (NodeLink): what everyone says to everyone.
+constexpr uint64_t longestPayload = uint64_t(1) << 28;
+
 } // namespace
 
 void ControlSocket::queue(const Frame &frame) {
@@ -25,9 +28,13 @@ void ControlSocket::queue(const Frame &frame) {
 std::optional<Frame> ControlSocket::take() {
   std::string &incoming = socket.incoming;
   Header header;
-  if (incoming.size() < sizeof header)
+  if (isDamaged || incoming.size() < sizeof header)
     return std::nullopt;
   std::memcpy(&header, incoming.data(), sizeof header);
+  if (header.bytes > longestPayload) {
+    isDamaged = true;
+    return std::nullopt;
+  }
   if (incoming.size() - sizeof header < header.bytes)
     return std::nullopt;
   Frame frame = {FrameKind(header.kind), FailureOrigin(header.origin), header.number,

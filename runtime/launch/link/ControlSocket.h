@@ -33,9 +33,12 @@ public:
   /// Writes later, in flush().
   void queue(const Frame &frame);
   bool hasOutput() const { return socket.hasOutput(); }
-  /// Writes and reads what is possible now. False when the other end is gone; what it had sent can still be taken.
+  /// Writes and reads what is possible now. False when the other end is gone, or what it sent is no frame; whole frames
+  /// that came before can still be taken.
   bool flush() { return socket.flush(); }
-  bool fill() { return socket.fill(); }
+  bool fill() { return !isDamaged && socket.fill(); }
+  /// Whether it ended because bytes came that are no frame.
+  bool isAltered() const { return isDamaged; }
   /// The next whole frame that fill() has brought.
   std::optional<Frame> take();
   /// Sends and waits for the next frame. `what` stands in the message of a failure.
@@ -45,6 +48,7 @@ public:
 private:
   Status waitUntilReady(short events, Deadline deadline, const char *what);
   BufferedSocket socket;
+  bool isDamaged = false; ///< a frame came that is longer than any
 };
 
 /// Several byte strings in one payload, and back (nothing if the payload is not what pack made).

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launch/link/KeptMemory.h"
 
+#include "runtime/support/SystemMemory.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <new>
-#include <optional>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,29 +17,6 @@ namespace dg {
 static constexpr size_t pageBytes = 4096;
 
 static size_t wholePages(uint64_t bytes) { return (size_t(bytes) + pageBytes - 1) / pageBytes * pageBytes; }
-
-/// The number behind `name` in a file of the kernel.
-static std::optional<uint64_t> readNumber(const char *path, const char *name) {
-  std::unique_ptr<FILE, int (*)(FILE *)> file(std::fopen(path, "r"), std::fclose);
-  char line[256];
-  const size_t length = std::strlen(name);
-  unsigned long long number = 0;
-  while (file && std::fgets(line, sizeof line, file.get()))
-    if (std::strncmp(line, name, length) == 0 && std::sscanf(line + length, "%llu", &number) == 1)
-      return number;
-  return std::nullopt;
-}
-
-/// What the host, or the group that limits this process, has left; nothing where that is not known.
-static std::optional<uint64_t> availableBytes() {
-  std::optional<uint64_t> least = readNumber("/proc/meminfo", "MemAvailable:");
-  if (least)
-    *least *= 1024;
-  auto most = readNumber("/sys/fs/cgroup/memory.max", ""), used = readNumber("/sys/fs/cgroup/memory.current", "");
-  if (most && used)
-    least = std::min(least.value_or(UINT64_MAX), *most > *used ? *most - *used : 0);
-  return least;
-}
 
 Result<std::unique_ptr<KeptMemory>> KeptMemory::make(const std::vector<uint64_t> &regionBytes) {
   size_t bytes = pageBytes;
@@ -51,7 +28,7 @@ Result<std::unique_ptr<KeptMemory>> KeptMemory::make(const std::vector<uint64_t>
                          "ranks over more hosts, or leave it out and give --checkpoint-every",
                          regionBytes.size(), bytes, why);
   };
-  if (auto available = availableBytes(); available && *available < bytes)
+  if (auto available = availableMemoryBytes(); available && *available < bytes)
     return refuse(fmt::format("{} are available", *available));
   const int file = ::memfd_create("dgrun snapshots", MFD_CLOEXEC);
   if (file < 0)

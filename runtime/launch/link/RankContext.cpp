@@ -50,11 +50,11 @@ Result<std::vector<std::string>> RankContext::allGather(const std::string &bytes
 
 Status RankContext::barrier(Deadline deadline) { return allGather("", deadline).status(); }
 
-void RankContext::reportFailure(const Status &status, FailureOrigin origin) {
+bool RankContext::reportFailure(const Status &status, FailureOrigin origin) {
   if (status.isOk())
-    return;
+    return true;
   socket->queue({FrameKind::failure, origin, uint64_t(status.exitCode()), status.message()});
-  (void)socket->sendBefore(deadlineIn(std::chrono::seconds(1)), "report of a failure"); // no launcher, no one to tell
+  return socket->sendBefore(deadlineIn(std::chrono::seconds(1)), "report of a failure").isOk();
 }
 
 void RankContext::awaitStop(Deadline deadline) const {

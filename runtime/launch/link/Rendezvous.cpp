@@ -94,8 +94,14 @@ Result<std::unique_ptr<RendezvousPoint>> RendezvousPoint::listen(const std::stri
     addresses = std::move(*resolved);
   }
   for (const SocketAddress &address : addresses)
-    if (int socket = startListening(address); socket >= 0)
-      return std::unique_ptr<RendezvousPoint>(new RendezvousPoint(socket, std::move(secret)));
+    if (int socket = startListening(address); socket >= 0) {
+      const SocketAddress place = addressOf(socket);
+      if (place.bytes != 0)
+        return std::unique_ptr<RendezvousPoint>(new RendezvousPoint(socket, place, std::move(secret)));
+      const int error = errno; // nobody could be told where to come
+      close(socket);
+      errno = error;
+    }
   return listenError(endpoint.empty() ? "any interface" : endpoint, errno);
 }
 
@@ -110,13 +116,10 @@ Result<std::unique_ptr<RendezvousPoint>> RendezvousPoint::listenOnHost(Secret se
 RendezvousPoint::~RendezvousPoint() { close(listener); }
 
 std::string RendezvousPoint::endpoint() const {
-  SocketAddress mine;
-  mine.bytes = sizeof mine.storage;
-  getsockname(listener, reinterpret_cast<sockaddr *>(&mine.storage), &mine.bytes);
-  std::string host = describeHost(mine);
-  if (mine.storage.ss_family == AF_UNIX || (host != "::" && host != "0.0.0.0"))
-    return describeAddress(mine);
-  std::string port = describeAddress(mine);
+  std::string host = describeHost(place);
+  if (place.storage.ss_family == AF_UNIX || (host != "::" && host != "0.0.0.0"))
+    return describeAddress(place);
+  std::string port = describeAddress(place);
   port.erase(0, port.rfind(':'));
   std::vector<std::string> all;
   for (const std::string &each : publicAddresses())

@@ -50,12 +50,14 @@ private:
     Deadline deadline;
     std::string address;
   };
-  RendezvousPoint(int listener, Secret secret) : listener(listener), secret(std::move(secret)) {}
+  RendezvousPoint(int listener, SocketAddress place, Secret secret)
+      : listener(listener), place(place), secret(std::move(secret)) {}
   void accept();
   void closeOutOldest();
   void advance(Visitor &visitor);
 
   int listener;
+  SocketAddress place; ///< of the listener
   Secret secret;
   std::deque<Visitor> visitors; ///< not yet known; the oldest first
   std::vector<Arrival> arrivals;

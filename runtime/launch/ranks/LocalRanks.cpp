@@ -289,6 +289,14 @@ void LocalRanks::onSocket(Child &child) {
                       .number = int64_t(frame->number % 256) + (frame->origin == FailureOrigin::own ? 0 : 256),
                       .text = std::move(frame->payload)});
   }
+  if (child.socket->isAltered()) {
+    told.push_back({.kind = Kind::report,
+                    .rank = rankOf(child),
+                    .number = exitCodeOf(ErrorKind::defect),
+                    .text = "sent its launcher bytes that are no message: something in this rank writes where it must "
+                            "not"});
+    isConnected = false;
+  }
   if (!isConnected)
     child.socket.reset();
   for (LaunchMessage &message : told)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <numbers>
 #include <optional>
 #include <string_view>
@@ -223,16 +224,20 @@ double Segment::factorAt(double level, int64_t stepsGone, int64_t epochsGone) co
 
 namespace {
 
-/// Where a segment begins.
+/// Where a segment begins. What lies behind all that a training can do is the end of numbers.
 struct Begin {
   int64_t step = 0, epoch = 0;
 
   void skip(const Segment &segment, int64_t stepsPerEpoch) {
+    constexpr int64_t never = std::numeric_limits<int64_t>::max();
     if (segment.epochs > 0) {
-      epoch += int64_t(segment.epochs);
-      step = epoch * stepsPerEpoch;
+      if (__builtin_add_overflow(epoch, int64_t(segment.epochs), &epoch))
+        epoch = never;
+      if (__builtin_mul_overflow(epoch, stepsPerEpoch, &step))
+        step = never;
     } else {
-      step += int64_t(segment.steps);
+      if (__builtin_add_overflow(step, int64_t(segment.steps), &step))
+        step = never;
       epoch = step / stepsPerEpoch;
     }
   }

@@ -4,6 +4,7 @@
 // understood.
 #include "runtime/checkpoint/CheckpointSave.h"
 #include "runtime/checkpoint/Retention.h"
+#include "runtime/plan/SavedValues.h"
 #include "tests/unit/TemporaryFolder.h"
 #include "tests/unit/checkpoint/SimulatedRanks.h"
 
@@ -87,6 +88,10 @@ TEST(CheckpointSave, theCopyIsWhatARankWrites) {
   // Rank 0 writes the weight and half of the momentum, rank 1 the other half.
   const uint64_t weight = 300 * 1000 * sizeof(float);
   EXPECT_EQ(ranks.copyBytes(folder.path("ckpt")), (std::vector<uint64_t>{weight + weight / 2, weight / 2, 400, 0}));
+  for (int64_t rank = 0; rank < 4; ++rank)
+    EXPECT_EQ(ranks.copyBytes(folder.path("ckpt"))[size_t(rank)],
+              plan::saveCopyBytes(plan, plan.mesh.coordinatesOf(rank)));
+  EXPECT_EQ(plan::saveCopyBytes(plan, uint32_t(0)), weight + weight / 2) << "what is told is what is taken";
 }
 
 TEST(CheckpointSave, sizeOnDiskIsAsPlanned) {

@@ -2,7 +2,10 @@
 // Proves that a manifest reads back as it was, and that a manifest cut or altered anywhere is refused.
 #include "runtime/checkpoint/Manifest.h"
 
+#include "runtime/package/ContentHash.h"
+
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <bit>
 #include <cmath>
@@ -93,6 +96,21 @@ TEST(Manifest, whatNoRunCountsOnFromIsRefused) {
                 "sample 60001 of an epoch of 60000");
   expectRefused([](TrainingState &state) { state.stopping = Best{"loss", 1, 3, INT64_MAX}; }, "\"since\"");
   expectRefused([](TrainingState &state) { state.validation = 1.5; }, "1.5 of the data");
+}
+
+// Of a number that is no word of 64 bits another would be taken in silence.
+TEST(Manifest, numbersOfAnotherKindAreRefused) {
+  for (const char *key : {"seed", "file_bytes"})
+    for (const nlohmann::json &number : {nlohmann::json(1e300), nlohmann::json(-1), nlohmann::json(0.5)}) {
+      auto json = nlohmann::json::parse(toJson(example));
+      json.erase("manifest_xxh3");
+      json[key] = number;
+      json["manifest_xxh3"] = package::hashOf(json.dump());
+      auto read = manifestFromJson(json.dump(2) + "\n", "manifest.json");
+      ASSERT_FALSE(read) << key << " " << number;
+      EXPECT_NE(read.status().message().find(fmt::format("under \"{}\", expected", key)), std::string::npos)
+          << read.status().message();
+    }
 }
 
 TEST(Manifest, foreignJsonIsRefused) {

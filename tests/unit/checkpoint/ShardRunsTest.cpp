@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that the runs of all writing ranks cover a global tensor exactly once, for every small shape and sharding.
 #include "runtime/checkpoint/ShardRuns.h"
+#include "runtime/plan/SavedValues.h"
 #include "tests/unit/plan/HandTasks.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +43,7 @@ TEST(ShardRuns, writersCoverEveryElementOnce) {
                   ASSERT_GT(run.global, next);
                   next = run.global + run.elements - 1;
                   ASSERT_LE(run.local + run.elements, value.shape[0] * value.shape[1] * value.shape[2]);
-                  for (int64_t i = 0; i < run.elements && writesShard(value, at); ++i)
+                  for (int64_t i = 0; i < run.elements && plan::writesShard(value, at); ++i)
                     ++written[size_t(run.global + i)];
                 }
               }
@@ -69,7 +70,7 @@ TEST(ShardRuns, scalarsAreOneElement) {
 TEST(ShardRuns, otherStagesDoNotWrite) {
   plan::Value value;
   value.stage = 1;
-  EXPECT_FALSE(writesShard(value, {0, 0, 0}));
-  EXPECT_TRUE(writesShard(value, {1, 0, 0}));
-  EXPECT_FALSE(writesShard(value, {1, 1, 0}));
+  EXPECT_FALSE(plan::writesShard(value, {0, 0, 0}));
+  EXPECT_TRUE(plan::writesShard(value, {1, 0, 0}));
+  EXPECT_FALSE(plan::writesShard(value, {1, 1, 0}));
 }

@@ -62,7 +62,8 @@ TEST(SampleOrder, manyAtOnceAreThoseOfEachPosition) {
         for (int64_t position = 0; position < count; position += size) {
           std::vector<int64_t> out(size_t(std::min(size, count - position)));
           order.fill(position, out);
-          ASSERT_TRUE(std::equal(out.begin(), out.end(), alone.begin() + position)) << shuffle.describe() << ", " << size;
+          ASSERT_TRUE(std::equal(out.begin(), out.end(), alone.begin() + position))
+              << shuffle.describe() << ", " << size;
         }
     }
 }

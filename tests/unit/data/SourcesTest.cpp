@@ -90,6 +90,11 @@ TEST(FileList, bracesCountAndList) {
   EXPECT_EQ(*expandBraces("a{08..11}.tar"), (std::vector<std::string>{"a08.tar", "a09.tar", "a10.tar", "a11.tar"}));
   EXPECT_EQ(*expandBraces("{9..11}"), (std::vector<std::string>{"9", "10", "11"}));
   EXPECT_EQ(*expandBraces("{a,b}{0..1}"), (std::vector<std::string>{"a0", "a1", "b0", "b1"}));
+  EXPECT_EQ(expandBraces("{18446744073709551614..18446744073709551615}")->size(), 2u) << "the largest that there are";
+  std::string many;
+  for (int i = 0; i < 100'000; ++i)
+    many += "{0..0}";
+  expectFailure(expandBraces(many).status(), ErrorKind::usage, {"more than 64 braces"});
   EXPECT_EQ(*expandBraces("plain"), (std::vector<std::string>{"plain"}));
   EXPECT_EQ(splitList("a{0,1}.npy,b.npy"), (std::vector<std::string>{"a{0,1}.npy", "b.npy"}));
   for (const char *wrong : {"a{0..1", "a{5..1}", "{0..99999999}", "{x}", "{0..999}{0..999}{0..9}", "{{0..1}}"})

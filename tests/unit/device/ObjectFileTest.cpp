@@ -46,8 +46,8 @@ TEST(ObjectFileTest, whatWouldActIsRefused) {
   expectRefused("stack", "it asks for a stack that can be executed");
 }
 
-TEST(ObjectFileTest, memoryThatIsWritableAndExecutableIsRefused) {
-  std::vector<std::byte> bytes = bytesOf(DG_GOOD_OBJECT);
+/// Makes the segments that have `flags` and no other writable.
+size_t makeWritable(std::vector<std::byte> &bytes, uint32_t flags) {
   Elf64_Ehdr header;
   std::memcpy(&header, bytes.data(), sizeof(header));
   size_t changed = 0;
@@ -55,14 +55,53 @@ TEST(ObjectFileTest, memoryThatIsWritableAndExecutableIsRefused) {
     Elf64_Phdr segment;
     std::byte *place = bytes.data() + header.e_phoff + i * sizeof(segment);
     std::memcpy(&segment, place, sizeof(segment));
-    if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X))
-      continue;
-    segment.p_flags |= PF_W;
+    const bool isIt = segment.p_type == PT_LOAD && segment.p_flags == flags;
+    if (isIt)
+      segment.p_flags |= PF_W;
+    else if (segment.p_type == PT_PHDR || segment.p_type == PT_GNU_EH_FRAME)
+      segment.p_type = PT_NULL; // which would be refused where it can be written to
     std::memcpy(place, &segment, sizeof(segment));
-    ++changed;
+    changed += isIt;
   }
-  ASSERT_GT(changed, 0u);
+  return changed;
+}
+
+TEST(ObjectFileTest, memoryThatIsWritableAndExecutableIsRefused) {
+  std::vector<std::byte> bytes = bytesOf(DG_GOOD_OBJECT);
+  ASSERT_GT(makeWritable(bytes, PF_R | PF_X), 0u);
   EXPECT_NE(checkObject(bytes, "x").message().find("both writable and executable"), std::string::npos);
+}
+
+// The loader would take the right to write away from whatever lies there, and write its addresses to it.
+TEST(ObjectFileTest, partsOutsideOfTheObjectsMemoryAreRefused) {
+  const std::vector<std::byte> good = bytesOf(DG_GOOD_OBJECT);
+  Elf64_Ehdr header;
+  std::memcpy(&header, good.data(), sizeof(header));
+  size_t changed = 0;
+  for (size_t i = 0; i < header.e_phnum; ++i) {
+    const size_t place = header.e_phoff + i * sizeof(Elf64_Phdr);
+    Elf64_Phdr segment;
+    std::memcpy(&segment, good.data() + place, sizeof(segment));
+    if (segment.p_type != PT_GNU_RELRO && segment.p_type != PT_DYNAMIC && segment.p_type != PT_PHDR)
+      continue;
+    for (uint64_t address : {uint64_t(0x10000000), uint64_t(-4096)}) {
+      std::vector<std::byte> bytes = good;
+      segment.p_vaddr = address;
+      std::memcpy(bytes.data() + place, &segment, sizeof(segment));
+      EXPECT_NE(checkObject(bytes, "x").message().find("lies outside of its memory"), std::string::npos)
+          << segment.p_type << ": " << checkObject(bytes, "x").message();
+      ++changed;
+    }
+  }
+  EXPECT_EQ(changed, 6u);
+}
+
+// A relocation could make an indirect function of a symbol, or of the next relocation, after both were checked.
+TEST(ObjectFileTest, tablesThatARelocationCouldChangeAreRefused) {
+  std::vector<std::byte> bytes = bytesOf(DG_GOOD_OBJECT);
+  ASSERT_GT(makeWritable(bytes, PF_R), 0u);
+  EXPECT_NE(checkObject(bytes, "x").message().find("its table of names is damaged"), std::string::npos)
+      << checkObject(bytes, "x").message();
 }
 
 /// Under the sanitizers a read outside of the bytes ends the test: they are on the heap, exactly as long.

@@ -14,6 +14,7 @@
 #include <random>
 #include <sched.h>
 #include <stdexcept>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,6 +36,26 @@ Result<std::unique_ptr<Transport>> connect(RankContext &context) {
   return makeUcxTransport(context.rank(), context.numRanks(), [&](const std::string &address) {
     return context.allGather(address, deadlineIn(seconds(20)));
   });
+}
+
+// A rank that writes past its buffers may write to any descriptor; a length of 2^60 must not become memory.
+TEST(Failure, bytesThatAreNoMessageAreTheRanksDefect) {
+  LauncherProcess launch;
+  launch.start({.numRanks = 2}, [](RankContext &context) {
+    constexpr uint64_t header[] = {0, 0, uint64_t(1) << 60};
+    constexpr int mostDescriptors = 256;
+    int type = 0;
+    socklen_t size = sizeof type;
+    for (int file = 3; context.rank() == 1 && file < mostDescriptors; ++file)
+      if (getsockopt(file, SOL_SOCKET, SO_TYPE, &type, &size) == 0)
+        (void)!send(file, header, sizeof header, MSG_NOSIGNAL);
+    (void)context.barrier(deadlineIn(seconds(20)));
+    hang();
+    return 0;
+  });
+  EXPECT_EQ(exitCodeOf(ErrorKind::defect), launch.finish());
+  EXPECT_TRUE(has(launch.errors, hostAndPid(launch, 1))) << launch.errors;
+  EXPECT_TRUE(has(launch.errors, "sent its launcher bytes that are no message")) << launch.errors;
 }
 
 TEST(Failure, killedRankIsNamedWithWhatItDid) {

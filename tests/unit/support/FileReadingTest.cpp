@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that what is read as a user's own file or kept in his own folder cannot have been written by another.
-#include "runtime/support/CacheFolder.h"
 #include "runtime/support/FileReading.h"
+#include "runtime/support/CacheFolder.h"
 #include "tests/unit/TemporaryFolder.h"
 
 #include <gtest/gtest.h>

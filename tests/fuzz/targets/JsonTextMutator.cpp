@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans stay JSON, and mostly keep their keys: the reader lets enough through that the verifier is tried too.
+// JSON stays JSON, and mostly keeps its keys: readers let enough through that what stands behind them is tried too.
 #include "tests/fuzz/JsonMutation.h"
 
 using namespace dg::fuzz;
