@@ -7,18 +7,17 @@
 
 namespace dg::partitioner {
 
-CoreQueue::CoreQueue(int64_t numRanks, size_t numStages, const Cluster &cluster)
-    : sliceUs(cluster.sliceUs), stages(numStages) {
+CoreQueue::CoreQueue(const plan::Mesh &mesh, const Cluster &cluster)
+    : sliceUs(cluster.sliceUs), stages(size_t(mesh.sizeOf(plan::Axis::pipe))) {
+  const int64_t numRanks = mesh.numRanks();
   const int64_t perNode = cluster.devicesPerNode, cores = cluster.coresPerNode;
   shared = cores > 0 && std::min(numRanks, perNode) > cores;
-  if (!shared || numStages == 0)
+  if (!shared)
     return;
-  const int64_t perStage = numRanks / int64_t(numStages);
-  for (size_t s = 0; s < numStages; ++s)
-    for (int64_t rank = int64_t(s) * perStage; rank < int64_t(s + 1) * perStage; ++rank) {
-      uint32_t &ranks = stages[s].ranks[rank / perNode * cores + rank % perNode % cores];
-      stages[s].most = std::max(stages[s].most, ++ranks);
-    }
+  for (int64_t rank = 0; rank < numRanks; ++rank) {
+    Seat &stage = stages[size_t(mesh.coordinatesOf(rank).pipe)];
+    stage.most = std::max(stage.most, ++stage.ranks[rank / perNode * cores + rank % perNode % cores]);
+  }
 }
 
 bool CoreQueue::overlap(uint32_t a, uint32_t b) const {

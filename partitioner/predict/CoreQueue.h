@@ -5,6 +5,7 @@
 #pragma once
 
 #include "partitioner/model/Cluster.h"
+#include "runtime/plan/Plan.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +19,8 @@ namespace dg::partitioner {
 /// wait for those whose cores are not.
 class CoreQueue {
 public:
-  CoreQueue(int64_t numRanks, size_t numStages, const Cluster &cluster);
+  /// A stage stands for its ranks in all replicas, which compute at the same time.
+  CoreQueue(const plan::Mesh &mesh, const Cluster &cluster);
 
   /// Whether there are more ranks than cores anywhere; if not nobody needs to ask.
   bool isShared() const { return shared; }

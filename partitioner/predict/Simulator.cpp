@@ -9,6 +9,7 @@
 
 #include "partitioner/predict/CoreQueue.h"
 #include "partitioner/predict/TaskDurations.h"
+#include "runtime/plan/Replication.h"
 #include "runtime/plan/TaskTraits.h"
 
 #include <algorithm>
@@ -42,8 +43,7 @@ class Simulation {
 public:
   Simulation(const Plan &plan, const Program &program, const CostModel &costs, std::vector<SimulatedTask> *record)
       : plan(plan), program(program), durations(plan, costs), record(record), stages(program.actions.size()),
-        cores(plan.mesh.numRanks(), program.actions.size(), costs.cluster()),
-        turnUs(cores.isShared() ? costs.cluster().turnUs : 0) {}
+        cores(plan.mesh, costs.cluster()), turnUs(cores.isShared() ? costs.cluster().turnUs : 0) {}
 
   Result<plan::Predicted> run() {
     chunks.resize(plan.chunks.size());
@@ -388,7 +388,7 @@ private:
   }
 
   const Plan &plan;
-  const Program &program;
+  const Program &program; ///< of one replica
   TaskDurations durations;
   std::vector<SimulatedTask> *const record; ///< may be null
   std::vector<PreparedChunk> chunks;        ///< by ChunkId; empty if no action names it
@@ -411,7 +411,11 @@ Result<plan::Predicted> simulateProgram(const Plan &plan, const Program &program
                          "use a smaller mesh or more nodes",
                          plan.mesh.numRanks(), cluster.name, cluster.numDevices(), cluster.numNodes,
                          cluster.devicesPerNode);
-  return Simulation(plan, program, costs, tasks).run();
+  if (program.dealt.empty())
+    return Simulation(plan, program, costs, tasks).run();
+  // Replicas do the same at the same time; the one with the most micro-batches is the last to come to the update.
+  const Program longest = plan::programOf(plan, program, plan::longestReplica(program));
+  return Simulation(plan, longest, costs, tasks).run();
 }
 
 Result<plan::Predicted> simulate(const Plan &plan, const CostModel &costs) {

@@ -35,7 +35,7 @@ double TaskDurations::sendUs(const Task &send) {
 const Link &TaskDurations::linkBetweenStages(uint32_t from, uint32_t to) {
   auto [found, isNew] = links.try_emplace({from, to}, nullptr);
   if (isNew)
-    found->second = &costs.linkBetweenStages(from, to, plan.mesh.numRanks() / plan.numStages());
+    found->second = &costs.linkBetweenStages(from, to, plan.mesh.ranksOfStage());
   return *found->second;
 }
 
@@ -58,9 +58,9 @@ Group TaskDurations::groupOf(const Task &task) {
   const plan::Axis axis = *axisOf(task);
   auto [found, isNew] = groups.try_emplace({task.stage, axis}, Group{});
   if (isNew) {
-    const int64_t ranksPerStage = plan.mesh.numRanks() / plan.numStages();
-    for (int64_t i = 0; i < ranksPerStage; ++i) {
-      int64_t rank = task.stage * ranksPerStage + i;
+    const int64_t ranksOfStage = plan.mesh.ranksOfStage();
+    for (int64_t i = 0; i < ranksOfStage; ++i) {
+      int64_t rank = task.stage * ranksOfStage + i;
       std::vector<int64_t> ranks = plan.mesh.groupOf(rank, axis);
       if (ranks.empty() || ranks.front() != rank)
         continue;

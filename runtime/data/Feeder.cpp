@@ -68,8 +68,8 @@ Result<Feeder> Feeder::create(const plan::Plan &plan, const plan::Program &progr
         if (!input.column)
           return Status::error(ErrorKind::usage, "argument '{}' has no data", port.name);
       }
-      for (int64_t m = 0; m < feeder.deal.own->size; ++m)
-        input.slots.push_back(static_cast<std::byte *>(bufferOf(id, uint32_t(feeder.deal.own->begin + m))));
+      for (uint32_t m = 0; m < program.microbatches; ++m)
+        input.slots.push_back(static_cast<std::byte *>(bufferOf(id, m)));
       feeder.inputs.push_back(std::move(input));
     }
   }
@@ -86,6 +86,13 @@ int64_t Feeder::numberAt(int64_t count, int64_t microbatch, int64_t row) const {
   return numberIn(dealtTo(count, deal, microbatch, dataRank), row);
 }
 
+void Feeder::takeMicrobatches(Block own) {
+  if (prefetch)
+    waited.readSeconds += prefetch->readSeconds();
+  prefetch.reset();
+  deal.own = own;
+}
+
 void Feeder::readAhead(const PrefetchOptions &options, StepOrder order) {
   struct Row {
     const Column *column;
@@ -97,9 +104,9 @@ void Feeder::readAhead(const PrefetchOptions &options, StepOrder order) {
     if (input.source != Input::Source::column)
       continue;
     input.aheadAt = bytes;
-    for (size_t m = 0; m < input.slots.size(); ++m)
+    for (int64_t m = 0; m < deal.own->size; ++m)
       for (int64_t i = 0; i < input.rows; ++i, bytes += input.rowBytes)
-        rows.push_back({input.column, deal.own->begin + int64_t(m), i, bytes});
+        rows.push_back({input.column, deal.own->begin + m, i, bytes});
   }
   constexpr int64_t usualSteps = 2;
   const bool isDecoded = std::any_of(rows.begin(), rows.end(), [](const Row &row) { return row.column->isDecoded(); });
@@ -123,7 +130,7 @@ void Feeder::readAhead(const PrefetchOptions &options, StepOrder order) {
 DataWait Feeder::wait() const {
   DataWait wait = waited;
   if (prefetch)
-    wait.readSeconds = prefetch->readSeconds();
+    wait.readSeconds += prefetch->readSeconds();
   return wait;
 }
 
@@ -151,12 +158,12 @@ Status Feeder::fillFrom(const std::byte *ahead, std::span<const int64_t> samples
   filled = samples;
   const float weights[] = {float(1.0 / double(count)), 0};
   for (Input &input : inputs)
-    for (size_t m = 0; m < input.slots.size(); ++m) {
-      const int64_t microbatch = deal.own->begin + int64_t(m);
+    for (int64_t m = 0; m < deal.own->size; ++m) {
+      const int64_t microbatch = deal.own->begin + m;
       Block mine = dealtTo(count, deal, microbatch, dataRank);
-      std::byte *row = input.slots[m];
+      std::byte *row = input.slots[size_t(microbatch)];
       if (const int64_t bytes = input.rows * input.rowBytes; ahead && input.column) {
-        std::memcpy(row, ahead + input.aheadAt + int64_t(m) * bytes, size_t(bytes));
+        std::memcpy(row, ahead + input.aheadAt + m * bytes, size_t(bytes));
         continue;
       }
       switch (input.source) {

@@ -26,8 +26,11 @@ public:
   static Result<Feeder> create(const plan::Plan &plan, const plan::Program &program, const Dataset &dataset,
                                plan::Coordinates at, const BufferOf &bufferOf);
 
-  /// From now on rows are read ahead, in the order of the steps that fill will be asked for. Once, before the first
-  /// fill; the data set outlives the feeder. Without an effect if no step is to be read ahead.
+  /// From the next fill on this rank is fed these micro-batches of a step, and not those that the plan deals to its
+  /// replica. Nothing is read ahead any more.
+  void takeMicrobatches(Block own);
+  /// From now on rows are read ahead, in the order of the steps that fill will be asked for. The data set outlives the
+  /// feeder. Without an effect if no step is to be read ahead.
   void readAhead(const PrefetchOptions &options, StepOrder order);
   /// Fills every input for a step over these samples (indices into the data set, in the step's order; at least one, at
   /// most the program's batch). Each filled row weighs 1 / samples.size() and has its place in `samples` as number.
@@ -52,7 +55,7 @@ private:
   struct Input {
     enum class Source { column, weight, index } source = Source::column;
     const Column *column = nullptr;
-    std::vector<std::byte *> slots; ///< per micro-batch of this rank's replica
+    std::vector<std::byte *> slots; ///< per micro-batch of all replicas
     int64_t rows = 0, rowBytes = 0;
     int64_t aheadAt = 0; ///< where its rows begin in the memory of a step that was read ahead
   };

@@ -40,6 +40,9 @@ public:
     return numerics && !numerics->failure() ? numerics->failure() : device->failure();
   }
 
+  void takeMicrobatches(size_t program, std::array<uint32_t, 2> microbatches) { programs[program].keep(microbatches); }
+
+  std::chrono::nanoseconds microbatchesTime{0}; ///< of the last step
   const plan::Plan &plan;
   const plan::Coordinates at;
   const std::unique_ptr<Device> device;
@@ -161,12 +164,15 @@ bool Executor::Implementation::runChunk(const PreparedChunk &chunk, uint32_t ind
 
 template <typename RunSegment>
 bool Executor::Implementation::runActions(const PreparedProgram &program, const RunSegment &runSegment) {
+  const auto begin = std::chrono::steady_clock::now();
   for (const PreparedAction &action : program.actions) {
     step.microbatch = action.microbatch;
     progress.microbatch.store(action.microbatch, std::memory_order_relaxed);
     // On the host the micro-batch is known by now; other devices are asked when all is complete.
     if (!runChunk(*action.chunk, action.microbatch, runSegment) || (device->isHost && indices.hasFound()))
       return false;
+    if (&action == &program.actions[program.lastOfMicrobatches])
+      microbatchesTime = std::chrono::steady_clock::now() - begin;
   }
   return communications.finishAll();
 }
@@ -237,10 +243,9 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, plan:
   for (plan::Axis axis : plan::allAxes)
     if (at[axis] < 0 || at[axis] >= mesh.sizeOf(axis))
       return Status::error(ErrorKind::usage,
-                           "there is no rank at pipe {}, data {}, tensor {} of replica {}: the mesh is {} × {} × {}, "
-                           "{} times",
-                           at.pipe, at.data, at.tensor, at.replica, mesh.sizes[0], mesh.sizes[1], mesh.sizes[2],
-                           mesh.replicas);
+                           "there is no rank at pipe {}, data {}, tensor {}{}: the mesh is {} × {} × {}", at.pipe,
+                           at.data, at.tensor, mesh.replicas > 1 ? fmt::format(" of replica {}", at.replica) : "",
+                           mesh.sizes[0], mesh.sizes[1], mesh.sizes[2]);
   if (transport && (transport->rank() != mesh.rankOf(at) || transport->numRanks() != mesh.numRanks()))
     return Status::error(ErrorKind::usage, "the transport is rank {} of {}, the plan expects rank {} of {}",
                          transport->rank(), transport->numRanks(), mesh.rankOf(at), mesh.numRanks());
@@ -252,6 +257,12 @@ Result<std::unique_ptr<Executor>> Executor::create(const plan::Plan &plan, plan:
 Status Executor::runStep(size_t program, const dg_scalars &scalars, const SampleAt &sampleAt) {
   return self->runStep(program, scalars, sampleAt);
 }
+
+void Executor::takeMicrobatches(size_t program, std::array<uint32_t, 2> microbatches) {
+  self->takeMicrobatches(program, microbatches);
+}
+
+std::chrono::nanoseconds Executor::microbatchesTime() const { return self->microbatchesTime; }
 
 bool Executor::hasOwnFailure() const { return !self->ownFailure(); }
 

@@ -12,6 +12,7 @@
 #include "runtime/plan/Plan.h"
 #include "runtime/transport/Transport.h"
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -55,6 +56,12 @@ public:
   /// outside its table, whose message `sampleAt` completes; every later step fails with the same message. The scalars'
   /// `fault` is the executor's. One thread at a time.
   Status runStep(size_t program, const dg_scalars &scalars, const SampleAt &sampleAt = {});
+  /// From the next step on this rank runs these micro-batches of plan.programs[program], from the first to the one
+  /// behind the last; until then those that the plan deals to its replica. All ranks of a replica take the same.
+  void takeMicrobatches(size_t program, std::array<uint32_t, 2> microbatches);
+  /// How long the micro-batches of the last step took, from its beginning to the end of the last one, in which this
+  /// rank waits for none of another replica. Of work that is only given to a device by then, the time to give it.
+  std::chrono::nanoseconds microbatchesTime() const;
   /// Whether the failure of a step began in this rank, and not in another.
   bool hasOwnFailure() const;
 

@@ -411,11 +411,11 @@ Result<PreparedProgram> ProgramBuilder::build() {
         "with this dgc",
         nameOf(source.kind), missingKernels.size(), *missingKernels.begin());
   for (const plan::Action &action : source.actions[stage]) {
-    if (!source.isRunBy(context.at.replica, plan.chunks[action.chunk], action))
-      continue;
-    result.actions.push_back({prepared.at(action.chunk), action.microbatch});
-    result.numTiles += countTiles(*result.actions.back().chunk);
+    result.all.push_back(
+        {prepared.at(action.chunk), action.microbatch, isPerMicrobatch(plan.chunks[action.chunk].phase)});
+    result.numTiles += countTiles(*result.all.back().chunk);
   }
+  result.keep(source.microbatchesOf(context.at.replica));
   for (const auto &chunk : result.chunks)
     for (const Part &part : chunk->parts)
       result.hasPreparedWork |= part.segment.prepared != nullptr;

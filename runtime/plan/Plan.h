@@ -66,6 +66,8 @@ struct Mesh {
   /// For who has the axis by its name in the IR; 0 if there is no such axis.
   int64_t sizeOf(std::string_view axis) const;
   int64_t numRanks() const;
+  /// Of one stage of one replica.
+  int64_t ranksOfStage() const { return sizeOf(Axis::data) * sizeOf(Axis::tensor); }
   Coordinates coordinatesOf(int64_t rank) const;
   int64_t rankOf(Coordinates at) const;
   /// The ranks that differ from `rank` only on `axis`, ordered by their coordinate on it.

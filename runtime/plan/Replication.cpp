@@ -182,6 +182,18 @@ std::vector<uint32_t> dealEvenly(uint32_t microbatches, int64_t replicas) {
   return dealt;
 }
 
+Program programOf(const Plan &plan, const Program &program, int64_t replica) {
+  Program own = program;
+  for (std::vector<Action> &actions : own.actions)
+    std::erase_if(actions,
+                  [&](const Action &action) { return !program.isRunBy(replica, plan.chunks[action.chunk], action); });
+  return own;
+}
+
+int64_t longestReplica(const Program &program) {
+  return std::max_element(program.dealt.begin(), program.dealt.end()) - program.dealt.begin();
+}
+
 Result<Plan> replicate(const Plan &plan, int64_t replicas) {
   if (replicas == 1)
     return plan;

@@ -26,4 +26,10 @@ std::vector<uint32_t> dealEvenly(uint32_t microbatches, int64_t replicas);
 /// its bytes and the number of replicas only.
 Result<Plan> replicate(const Plan &plan, int64_t replicas);
 
+/// The program as that replica runs it: without the actions of others' micro-batches. For who predicts or shows one of
+/// them; a plan has whole programs.
+Program programOf(const Plan &plan, const Program &program, int64_t replica);
+/// The replica with the most micro-batches, for which the others wait.
+int64_t longestReplica(const Program &program);
+
 } // namespace dg::plan

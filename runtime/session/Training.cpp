@@ -3,6 +3,7 @@
 
 #include "runtime/data/Feeder.h"
 #include "runtime/plan/MetricPorts.h"
+#include "runtime/session/Dealer.h"
 #include "runtime/session/Evaluation.h"
 #include "runtime/session/ReplicaCheck.h"
 #include "runtime/session/Saver.h"
@@ -88,7 +89,7 @@ public:
                 saver.hasGoodLoss(info.step);
             },
             run.progress),
-        saver(run, options), snapshots(run) {}
+        saver(run, options), snapshots(run), dealer(run, options.deal, this->feeder) {}
 
   Status begin(const checkpoint::Checkpoint *resume, const data::Dataset *evalDataset);
   Result<Outcome> train();
@@ -166,6 +167,7 @@ private:
   std::optional<Evaluation> evaluation;
   Saver saver;
   Snapshotter snapshots;
+  Dealer dealer;
   bool isNewBest = false;   ///< the last evaluation, which then is saved
   bool isSaveAsked = false; ///< by SIGUSR1
   uint64_t stepsHere = 0;   ///< of this process, those of evaluations too
@@ -202,6 +204,7 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
   DG_RETURN_IF_ERROR(saver.begin(state, run.saved ? *run.saved
                                         : resume  ? SavedCheckpoint{resume->state().step, resume->path()}
                                                   : SavedCheckpoint()));
+  DG_RETURN_IF_ERROR(dealer.begin(state.step));
   feeder.readAhead(run.readAhead, stepsToCome());
   // The snapshot comes before the save of a new best one.
   isNewBest = *kept && options.keepBest && state.kept && state.kept->step == state.step && !saver.isSaved(state.step);
@@ -220,6 +223,7 @@ Status Loop::begin(const checkpoint::Checkpoint *resume, const data::Dataset *ev
   if (resume)
     info.resumedFrom = resume->path();
   run.reporter.start(info);
+  dealer.reportBegin(state.step);
   return Status::ok();
 }
 
@@ -253,6 +257,7 @@ Status Loop::runStep(const data::SampleOrder &order, int64_t count) {
   scalars.step = state.step + 1;
   scalars.seed = options.seed;
   DG_RETURN_IF_ERROR(fromPeer(run.executor.runStep(program, scalars, feeder.samples())));
+  dealer.hasRun();
   StepInfo info;
   info.stepUs = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
   info.stepInEpoch = state.position / batch + 1;
@@ -429,6 +434,7 @@ Result<Outcome> Loop::train() {
   while (!isFinished() || isEpochOpen()) {
     auto begin = Clock::now();
     data::SampleOrder order(dataset.numSamples(), options.shuffle, options.seed, state.epoch);
+    bool isEpochsBegin = state.position == 0;
     int64_t count = 0;
     while (!isFinished() && (count = nextCount()) > 0) {
       if (auto outcome = betweenSteps(); !outcome || *outcome == Outcome::stopped)
@@ -439,6 +445,11 @@ Result<Outcome> Loop::train() {
         return finish(Outcome::stopped);
       if (std::exchange(isSaveAsked, false))
         DG_RETURN_IF_ERROR(save());
+      auto isDealtAnew = dealer.redeal(state.step, std::exchange(isEpochsBegin, false), hasPeerFailed);
+      if (!isDealtAnew)
+        return isDealtAnew.status();
+      if (*isDealtAnew)
+        feeder.readAhead(run.readAhead, stepsToCome());
       DG_RETURN_IF_ERROR(runStep(order, count));
       DG_RETURN_IF_ERROR(checkReplicas());
     }

@@ -7,6 +7,7 @@
 #include "runtime/data/Dataset.h"
 #include "runtime/data/order/SampleOrder.h"
 #include "runtime/session/RankRun.h"
+#include "runtime/session/rules/DealRule.h"
 #include "runtime/session/rules/Improvement.h"
 #include "runtime/session/rules/Interval.h"
 #include "runtime/session/rules/LearningRate.h"
@@ -25,6 +26,7 @@ struct TrainingOptions {
   uint64_t seed = 0;
   data::Shuffle shuffle;
   bool dropLast = false;
+  DealRule deal;                   ///< of micro-batches to replicas
   int64_t evalBatch = 0;           ///< 0: the program's
   std::string checkpointDirectory; ///< empty: none
   std::string checkpointRun;       ///< whose lock that folder has: checkpoint::FolderLock::run

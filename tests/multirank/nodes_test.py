@@ -21,6 +21,21 @@ class NodesTest(hosts.HostsTest):
         self.assertEqual(ends[0].lines("step", "epoch"), alone.lines("step", "epoch"))
         self.assertEqual(ends[1].out, "", "only rank 0 reports")
 
+    def test_replicas_over_hosts(self):
+        job = self.job("mlp", "--batch", "16", "--microbatches", "8", "--mesh", "pipe=2")
+        alone = self.run_job(job, *FLAGS, "-n", "6")
+        with contextlib.ExitStack() as stack:  # the ranks of the second replica lie on both hosts
+            ends = [node.finish() for node in self.start_nodes(stack, job, *FLAGS, "-n", "3")]
+        self.assertEqual([end.code for end in ends], [0, 0], ends[0].err + ends[1].err)
+        self.assertEqual(ends[0].lines("start", "step", "epoch"), alone.lines("start", "step", "epoch"))
+        for shares, says in ((("2", "4"), "replicas need the same -n on all nodes"), (("1", "3"), "started with another job or other flags"),
+                             (("1", "4"), "started with another job or other flags")):
+            with self.subTest(shares), self.start_node(0, self.hosts[0].address, job, *FLAGS, "-n", shares[0]) as first:
+                with self.start_node(1, first.wait_for_endpoint(), job, *FLAGS, "-n", shares[1]) as second:
+                    for end in (first.finish(), second.finish()):
+                        self.assertEqual(end.code, 2, end.err)
+                        self.assertIn(says, end.err)
+
     def test_dry_run_says_how_hosts_talk(self):
         job = self.job(*PLAN)
         for flags, transport, why in ([], "tls", "joined by hand"), (["--secure"], "tls", "--secure"), (["--trust-fabric"], "tcp", "--trust-fabric"):

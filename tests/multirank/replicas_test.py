@@ -196,11 +196,28 @@ class ReplicasTest(runs.JobTest):
         self.assertEqual(finished.loss_texts(), expected.loss_texts())
         self.assertEqual(len(finished.of("restart")), 1, "the training was over before the signal came")
 
+    def test_what_was_dealt_repeats_its_bits(self):
+        job = self.job(*PIPED)
+        expected = self.run_job(job, *FLAGS, "--steps", "150").loss_texts()
+        for deal in ("6/1/1", "3/3/2,20:1/2/5,63:4/2/2", "balanced"):
+            run = self.run_job(job, "-n", "6", *FLAGS, "--steps", "150", "--deal", deal)
+            told = run.of("deal")
+            self.assertEqual(sum(told[-1]["microbatches"]), 8)
+            if deal != "balanced":
+                self.assertEqual(told[-1]["repeat"], deal)
+            again = self.run_job(job, "-n", "6", *FLAGS, "--steps", "150", "--deal", told[-1]["repeat"])
+            self.assertEqual(again.loss_texts(), run.loss_texts(), told)
+            for step, loss in run.loss_texts().items():
+                self.assertAlmostEqual(float(loss), float(expected[step]), delta=1e-4 * abs(float(expected[step])), msg=f"{deal}, step {step}")
+
     def test_what_cannot_be(self):
         for plan, flags, says in (
             (PIPED, ["-n", "3"], ["-n 3", "2 ranks", "multiple of 2"]),
             (PIPED, ["-n", "18"], ["9 replicas", "8 micro-batches", "--microbatches 9"]),
             (("mlp", "--batch", "16"), ["-n", "2"], ["1 micro-batch,", "--microbatches 2"]),
+            (PIPED, ["-n", "4", "--deal", "3/3/2"], ["--deal 3/3/2", "3 replicas", "8 for 2"]),
+            (PIPED, ["-n", "4", "--deal", "4/3"], ["7 micro-batches for 2 replicas", "the job has 8"]),
+            (PIPED, ["-n", "4", "--deal", "fair"], ["--deal fair", "expected even, balanced"]),
         ):
             with self.subTest(flags=flags):
                 run = self.run_job(self.job(*plan), *flags, *FLAGS, code=2)

@@ -21,6 +21,11 @@ static void addWhere(CLI::Option_group &app, Flags &flags) {
          "replicas of the plan share the micro-batches of each batch; default: as many as the plan has, divided among "
          "the nodes; under srun and mpirun: 1")
       ->check(wholeNumber());
+  app.add_option(
+      "--deal", flags.deal,
+      "which replica gets how many of a batch's micro-batches: even, balanced (the slower one fewer, as "
+      "measured in the first steps and at the ends of epochs), or their numbers, as 4/2/2, or 3/3/2,120:4/2/2 "
+      "with others after 120 steps; default: even");
   auto *nodes = app.add_option("--nnodes", flags.nodes,
                                "nodes of the job, each with its own dgrun; all need the secret in the file "
                                "DG_SECRET_FILE or in DG_SECRET; default: 1")
@@ -207,8 +212,8 @@ static void addFiles(CLI::Option_group &app, Flags &flags, CLI::Option *&resume)
       "dgc, which plans for them where it is given no other; needs no JOB; default: off");
   auto *json = app.add_flag(
       "--json", flags.json,
-      "one JSON object a line on stdout: start, step, epoch, eval, checkpoint, snapshot, straggler, waiting, silence, "
-      "recovered, restart, failure, end; default: off");
+      "one JSON object a line on stdout: start, deal, step, epoch, eval, checkpoint, snapshot, straggler, waiting, "
+      "silence, recovered, restart, failure, end; default: off");
   app.add_option("--json-every", flags.jsonEvery, "step events only every 100steps or 10s; default: every step")
       ->needs(json);
   app.add_option("--log-every", flags.logEvery,

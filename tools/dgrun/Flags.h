@@ -23,6 +23,7 @@ struct Flags {
   std::optional<int64_t> keep, maxLost, maxRestarts;
   std::optional<std::string> snapshotEvery;
   std::string onFailure;
+  std::optional<std::string> deal;
   std::optional<std::string> evalEvery, keepBest, stopWhen, logEvery, jsonEvery;
   std::string logDirectory, dataCache;
   std::optional<double> learningRate;

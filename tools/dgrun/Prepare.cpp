@@ -161,6 +161,7 @@ static std::string findTrainingFlag(const Flags &flags) {
                                {"--lr-schedule", flags.schedule.has_value()},
                                {"--stop-when", flags.stopWhen.has_value()},
                                {"--eval-every", flags.evalEvery.has_value()},
+                               {"--deal", flags.deal.has_value()},
                                {"--validation", flags.validation.has_value()},
                                {"--checkpoint-every", flags.checkpointEvery.has_value()},
                                {"--keep", flags.keep.has_value()},
@@ -327,6 +328,12 @@ static Result<session::TrainingOptions> readTrainingOptions(const Flags &flags, 
   options.seed = assignment.seed;
   options.threads = assignment.threads;
   options.dropLast = flags.dropLast;
+  auto deal = session::DealRule::parse(flags.deal.value_or("even"));
+  if (!deal)
+    return deal.status();
+  if (const plan::Program *program = plan.findProgram(plan::ProgramKind::train))
+    DG_RETURN_IF_ERROR(deal->check(plan.mesh.replicas, program->microbatches));
+  options.deal = *deal;
   options.evalBatch = flags.evalBatch.value_or(0);
   options.checkReplicas = flags.checkReplicas;
   options.allowNan = flags.allowNan;
@@ -720,8 +727,8 @@ std::string describeRun(const Assignment &assignment) {
                     training->evalEvery.steps, training->keep, training->maxLost,
                     training->keepBest ? training->keepBest->name : "no",
                     training->stopWhen ? training->stopWhen->text : "no", training->validation) +
-        fmt::format(" restarts {} snapshot {}/{}", assignment.maxRestarts, training->snapshotEvery.epochs,
-                    training->snapshotEvery.steps);
+        fmt::format(" deal {} restarts {} snapshot {}/{}", training->deal.describe(), assignment.maxRestarts,
+                    training->snapshotEvery.epochs, training->snapshotEvery.steps);
   if (const auto &inference = assignment.inference)
     for (const auto &[name, path] : inference->outputs)
       text += fmt::format(" output {}", name);

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dgviz/Report.h"
 
+#include "partitioner/predict/Simulator.h"
+#include "runtime/plan/Replication.h"
+
+#include <algorithm>
+
 namespace dg::viz {
 
 namespace {
@@ -19,9 +24,40 @@ Result<Machines> machinesFor(const Job &job, const std::string &named) {
       return found.status();
     return Machines{partitioner::CostModel(found->forRanks(numRanks)), Prediction::elsewhere};
   }
-  if (job.cluster)
-    return Machines{partitioner::CostModel(*job.cluster), Prediction::own};
+  if (job.cluster) {
+    partitioner::Cluster cluster = *job.cluster;
+    if (numRanks > cluster.numDevices()) // more of the same machines
+      cluster.numNodes = (numRanks + cluster.devicesPerNode - 1) / cluster.devicesPerNode;
+    return Machines{partitioner::CostModel(cluster), Prediction::own};
+  }
   return Machines{partitioner::CostModel(partitioner::hostCluster(numRanks)), Prediction::scaled};
+}
+
+/// Several replicas of the job, as the one with the most micro-batches sees them. What the plan was predicted to take
+/// is scaled as the simulated times are.
+Status replicate(Job &job, int64_t replicas, const std::string &cluster) {
+  if (replicas == 1)
+    return Status::ok();
+  Result<plan::Plan> several = plan::replicate(job.plan, replicas);
+  if (!several)
+    return Status::error(several.status().kind(), "{}: {}", job.path, several.status().message());
+  auto stepUsOf = [&](const plan::Plan &plan) -> Result<double> {
+    Result<Machines> machines = machinesFor({job.path, plan, {}, {}, job.cluster, {}}, cluster);
+    if (!machines)
+      return machines.status();
+    Result<plan::Predicted> predicted = partitioner::simulate(plan, machines->costs);
+    return predicted ? Result<double>(predicted->stepUs) : predicted.status();
+  };
+  Result<double> one = stepUsOf(job.plan), all = stepUsOf(*several);
+  if (!one || !all)
+    return one ? all.status() : one.status();
+  job.plan = std::move(*several);
+  if (*one > 0)
+    job.plan.predicted.stepUs *= *all / *one;
+  for (plan::Program &program : job.plan.programs)
+    if (!program.dealt.empty())
+      program = plan::programOf(job.plan, program, plan::longestReplica(program));
+  return Status::ok();
 }
 
 Status fillPrograms(Report &report, const Machines &machines) {
@@ -45,6 +81,7 @@ Status fillDifferences(Report &report, const ReportInputs &inputs) {
   Result<Job> before = readJob(inputs.before);
   if (!before)
     return before.status();
+  DG_RETURN_IF_ERROR(replicate(*before, inputs.replicas, inputs.cluster));
   report.before = inputs.before;
   Result<Machines> machines = machinesFor(*before, inputs.cluster);
   if (!machines)
@@ -67,6 +104,7 @@ Result<Report> makeReport(const ReportInputs &inputs) {
   Result<Job> job = readJob(inputs.job);
   if (!job)
     return job.status();
+  DG_RETURN_IF_ERROR(replicate(*job, inputs.replicas, inputs.cluster));
   report.job = std::make_unique<Job>(std::move(*job));
   if (!inputs.trace.empty()) {
     Result<Trace> trace = readTrace(inputs.trace, report.job->plan);

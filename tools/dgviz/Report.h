@@ -15,6 +15,7 @@ namespace dg::viz {
 struct ReportInputs {
   std::string job, trace, before; ///< paths; the last two may be empty
   std::string cluster;            ///< preset or file; empty: what the plan was made for
+  int64_t replicas = 1;           ///< of each job, as dgrun -n would run them
 };
 
 struct Report {

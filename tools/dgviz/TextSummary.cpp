@@ -60,8 +60,9 @@ private:
           readers += (readers.empty() ? "" : ", ") + printable(reader);
         line("           {} ({}) is shared by {}", printable(parameter.name), printable(parameter.type), readers);
       }
-    line("mesh       pipe={} data={} tensor={}: {} ranks", plan.mesh.sizeOf(Axis::pipe), plan.mesh.sizeOf(Axis::data),
-         plan.mesh.sizeOf(Axis::tensor), plan.mesh.numRanks());
+    line("mesh       {}pipe={} data={} tensor={}: {} ranks",
+         plan.mesh.replicas > 1 ? fmt::format("replica={} ", plan.mesh.replicas) : "", plan.mesh.sizeOf(Axis::pipe),
+         plan.mesh.sizeOf(Axis::data), plan.mesh.sizeOf(Axis::tensor), plan.mesh.numRanks());
     for (const ProgramView &view : report.programs)
       if (isPredictedProgram(plan, *view.program))
         line("predicted  step {}, compute {}, communication {}, bubble {:.1f} %, on {}", timeText(view.figures.stepUs),
@@ -106,6 +107,9 @@ private:
     line("program    {}: batch {}, {} micro-batch{}, schedule {}", plan::nameOf(program.kind), program.batch,
          program.microbatches, program.microbatches == 1 ? "" : "es",
          program.schedule.empty() ? "none" : printable(program.schedule));
+    if (!program.dealt.empty())
+      line("           dealt to {} replicas: {}; what follows is of the first", program.dealt.size(),
+           fmt::join(program.dealt, ", "));
     line("limit      {}", advice.limit);
     for (const std::string &fact : advice.facts)
       line("           {}", printable(fact));

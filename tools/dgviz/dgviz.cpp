@@ -36,6 +36,7 @@ constexpr const char *exitCodes = "Exit codes: 0 done, 1 the page could not be s
 struct Options {
   std::vector<std::string> files;
   std::string output, format, cluster;
+  int64_t replicas = 1;
   bool asText = false, serves = false;
   uint16_t port = 0;
 };
@@ -65,6 +66,7 @@ Status print(const std::string &text) {
 Result<viz::ReportInputs> sortFiles(const Options &options) {
   viz::ReportInputs inputs;
   inputs.cluster = options.cluster;
+  inputs.replicas = options.replicas;
   inputs.job = options.files.front();
   for (size_t i = 1; i < options.files.size(); ++i) {
     const std::string &file = options.files[i];
@@ -138,6 +140,10 @@ int main(int argc, char **argv) {
   app.add_option(
       "--cluster", options.cluster,
       "predict on other machines: a preset as a100x8:nodes=2, or cluster.json (default: what the job was made for)");
+  app.add_option("--replicas", options.replicas,
+                 "show and predict so many replicas, as dgrun -n with that many times the job's ranks runs them; "
+                 "machines are as many as they need (default: 1)")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 20));
   text->excludes(output)->excludes(format)->excludes(serve);
   serve->excludes(output)->excludes(format);
   app.set_version_flag("--version", "dgviz " DG_VERSION);

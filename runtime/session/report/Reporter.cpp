@@ -7,6 +7,8 @@
 #include "runtime/session/report/ProgressBar.h"
 #include "runtime/support/Printable.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -172,6 +174,13 @@ public:
     }
     print(std::move(line.add("samples", info.samples).add("seconds", info.seconds)), true, number);
   }
+  void dealt(const DealInfo &info) override {
+    JsonLine line("deal");
+    line.add("step", info.step).addRaw("microbatches", fmt::format("[{}]", fmt::join(info.shares, ",")));
+    if (!info.microbatchUs.empty())
+      line.addRaw("microbatch_us", fmt::format("[{:.1f}]", fmt::join(info.microbatchUs, ",")));
+    print(std::move(line.add("repeat", info.repeat)), true);
+  }
   void checkpoint(const CheckpointInfo &info) override {
     JsonLine line("checkpoint");
     line.add("step", info.step).add("path", info.path).add("seconds", info.seconds);
@@ -301,6 +310,11 @@ public:
     line("  evaluation{}{}{}  {} samples", info.hasLoss ? fmt::format("  loss {:.6f}", info.loss) : "",
          info.hasAccuracy ? fmt::format("  accuracy {:.2f} %", 100 * info.accuracy) : "", more, info.samples);
     printClasses(info.metrics.perClass);
+  }
+  void dealt(const DealInfo &info) override {
+    line("  micro-batches are dealt {}{} after step {}{}", fmt::join(info.shares, "/"),
+         info.microbatchUs.empty() ? "" : fmt::format(" (one takes {:.0f} us)", fmt::join(info.microbatchUs, "/")),
+         info.step, info.microbatchUs.empty() ? "" : fmt::format("; --deal {} repeats it", info.repeat));
   }
   void checkpoint(const CheckpointInfo &info) override {
     line("  checkpoint {}{}", info.path, info.isBest ? ", the best so far" : "");

@@ -74,6 +74,14 @@ struct CheckpointInfo {
   double stallSeconds = 0; ///< that steps have waited for it
 };
 
+/// How micro-batches are shared from now on.
+struct DealInfo {
+  int64_t step = 0; ///< those before it were shared otherwise
+  std::vector<uint32_t> shares;
+  std::vector<double> microbatchUs; ///< that each replica was measured to take; empty: nothing was measured
+  std::string repeat;               ///< what --deal takes to share them so again, from the beginning of this run on
+};
+
 /// A save that failed, in a run that goes on.
 struct SaveFailedInfo {
   int64_t step = 0;
@@ -114,6 +122,7 @@ public:
   virtual void inferred(const InferredInfo &) {}
   virtual void epoch(const EpochInfo &) {}
   virtual void evaluation(const EvaluationInfo &) {}
+  virtual void dealt(const DealInfo &) {}
   virtual void checkpoint(const CheckpointInfo &) {}
   virtual void saveFailed(const SaveFailedInfo &) {}
   virtual void end(const EndInfo &) {}

@@ -373,3 +373,33 @@ TEST(SimulatorTest, ChoosesAndRefuses) {
   plan.programs.clear();
   EXPECT_FALSE(simulate(plan, makeModel(3)));
 }
+
+// Replicas run side by side, each its own micro-batches; the one with the most of them is waited for in the update.
+TEST(SimulatorTest, ReplicasShareMicrobatches) {
+  PlanBuilder b(2);
+  constexpr uint64_t bytes = 60;
+  for (uint32_t s = 0; s < 2; ++s) {
+    ChunkId forward = b.chunk(s, Phase::forward), update = b.chunk(s, Phase::update);
+    b.kernel(forward, 10);
+    ValueId sum = b.value(s, bytes);
+    TaskId reduce = b.allReduce(update, sum);
+    b.plan.tasks[reduce].as<AllReduce>()->axis = Axis::replica;
+    b.finish(update, reduce);
+    for (uint32_t microbatch = 0; microbatch < 8; ++microbatch)
+      b.run(s, forward, microbatch);
+    b.run(s, update);
+  }
+  b.plan.programs[0].microbatches = 8;
+  for (const std::vector<uint32_t> &dealt : {std::vector<uint32_t>{3, 3, 2}, {1, 1, 6}, {4, 4}}) {
+    b.plan.mesh.replicas = int64_t(dealt.size());
+    b.plan.programs[0].dealt = dealt;
+    CostModel costs = makeModel(uint32_t(b.plan.mesh.numRanks()));
+    Group group{uint32_t(dealt.size()), 1};
+    const double reduceUs =
+        costs.collectiveUs(TaskKind::allReduce, costs.bestAlgorithm(TaskKind::allReduce, group, bytes), group, bytes);
+    Result<Predicted> predicted = simulate(b.plan, costs);
+    ASSERT_TRUE(predicted) << predicted.status().message();
+    EXPECT_GT(reduceUs, 0);
+    EXPECT_NEAR(predicted->stepUs, 10.0 * *std::max_element(dealt.begin(), dealt.end()) + reduceUs, 1e-6);
+  }
+}

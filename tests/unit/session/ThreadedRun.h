@@ -22,6 +22,7 @@ public:
   void step(const session::StepInfo &info) override { steps.push_back(info); }
   void epoch(const session::EpochInfo &info) override { epochs.push_back(info); }
   void evaluation(const session::EvaluationInfo &info) override { evaluations.push_back(info); }
+  void dealt(const session::DealInfo &info) override { deals.push_back(info); }
   void checkpoint(const session::CheckpointInfo &info) override { checkpoints.push_back(info); }
   void saveFailed(const session::SaveFailedInfo &info) override {
     failedSaves.push_back(info);
@@ -39,6 +40,7 @@ public:
   std::vector<session::StepInfo> steps;
   std::vector<session::EpochInfo> epochs;
   std::vector<session::EvaluationInfo> evaluations;
+  std::vector<session::DealInfo> deals;
   std::vector<session::CheckpointInfo> checkpoints;
   std::vector<session::SaveFailedInfo> failedSaves;
   std::function<void()> onSaveFailed;

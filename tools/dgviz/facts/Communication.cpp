@@ -64,13 +64,15 @@ TrafficMatrix trafficMatrix(const Plan &plan, const std::vector<CommunicationOp>
     flow.bytes += double(op.bytes) * op.calls;
     flow.timeUs += op.predictedUs * op.calls;
   }
-  int64_t perStage = plan.mesh.numRanks() / std::max<int64_t>(1, plan.numStages());
   for (const auto &[key, flow] : flows) {
     const auto &[stage, kind, axis, partner] = key;
-    for (int64_t i = 0; i < perStage; ++i) {
-      int64_t rank = stage * perStage + i;
+    for (int64_t rank = 0; rank < plan.mesh.numRanks(); ++rank) {
+      Coordinates at = plan.mesh.coordinatesOf(rank);
+      if (at.pipe != int64_t(stage))
+        continue;
       if (kind == TaskKind::send) {
-        add(rank, int64_t(partner) * perStage + i, flow);
+        at.pipe = partner;
+        add(rank, plan.mesh.rankOf(at), flow);
         continue;
       }
       std::vector<int64_t> group = plan.mesh.groupOf(rank, axis);

@@ -58,11 +58,15 @@ Figures figuresOf(const Plan &plan, const ProgramView &view, const partitioner::
   }
   if (sumComputeUs > 0)
     figures.imbalance = mostComputeUs * numStages / sumComputeUs - 1;
-  double ranksPerStage = double(plan.mesh.numRanks()) / std::max<double>(1, plan.numStages());
   for (const std::vector<Action> &actions : view.program->actions)
-    for (const Action &action : actions)
+    for (const Action &action : actions) {
+      // Actions are those of one replica: all have some of the micro-batches, and each has the rest.
+      const double runs = isPerMicrobatch(plan.chunks[action.chunk].phase) && !view.program->dealt.empty()
+                              ? double(view.program->microbatches) / view.program->dealt.front()
+                              : double(plan.mesh.replicas);
       for (TaskId task : plan.chunks[action.chunk].tasks)
-        figures.flops += plan.tasks[task].flops * ranksPerStage;
+        figures.flops += plan.tasks[task].flops * double(plan.mesh.ranksOfStage()) * runs;
+    }
   splitComputing(plan, view, costs.cluster().device, figures);
   auto rate = costs.cluster().device.flopsPerSecond.find(DType::f32);
   if (rate != costs.cluster().device.flopsPerSecond.end() && figures.stepUs > 0)

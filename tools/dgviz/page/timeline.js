@@ -27,7 +27,7 @@ class TimelineView {
     const threads = this.measured ? Math.max(1, this.measured.lanes - 1) : 0;
     let y = 26;
     for (let i = 0; i < (this.byRank ? ranks : mesh.pipe); ++i) {
-      const stage = this.byRank ? Math.floor(i / ranksPerStage) : i;
+      const stage = this.byRank ? Math.floor(i / ranksPerStage) % mesh.pipe : i;
       const row = { label: this.byRank ? 'rank ' + i : 'stage ' + i, stage, rank: this.byRank ? i : stage * ranksPerStage, y, bands: [] };
       const band = (kind, lanes) => { row.bands.push({ kind, y, lanes, height: lanes * (lanesOf.compute - (lanes > 1 ? 6 : 0)) + lanesOf.communication + 2 }); y += row.bands[row.bands.length - 1].height + lanesOf.gap; };
       band('predicted', 1);

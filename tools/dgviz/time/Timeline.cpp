@@ -64,8 +64,13 @@ uint32_t PeerIndex::find(const EventIndex &events, uint32_t row, const Task &tas
   auto found = tasks.find({peerStage, channelOf(task)});
   if (found == tasks.end())
     return noId;
-  int64_t perStage = plan.mesh.numRanks() / std::max<int64_t>(1, plan.numStages());
-  auto there = isByStage ? peerStage : uint32_t(peerStage * perStage + row % perStage);
+  auto there = [&] {
+    if (isByStage)
+      return peerStage;
+    Coordinates at = plan.mesh.coordinatesOf(row);
+    at.pipe = peerStage;
+    return uint32_t(plan.mesh.rankOf(at));
+  }();
   for (TaskId peer : found->second)
     if (uint32_t event = events.find(there, peer, microbatch); event != noId)
       return event;
