@@ -22,8 +22,9 @@ static void beginFaults(void) {
   const char *state = getenv("DG_FAULT_STATE"), *at = getenv("DG_FAULT_AT"), *code = getenv("DG_FAULT_ERROR"),
              *log = getenv("DG_FAULT_LOG");
   int file = state ? (int)syscall(SYS_openat, AT_FDCWD, state, O_RDWR | O_CLOEXEC, 0) : -1;
-  void *memory = file < 0 ? MAP_FAILED
-                          : (void *)syscall(SYS_mmap, NULL, sizeof *count, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)0);
+  void *memory =
+      file < 0 ? MAP_FAILED
+               : (void *)syscall(SYS_mmap, NULL, sizeof *count, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)0);
   if (memory == MAP_FAILED)
     return;
   syscall(SYS_close, file);

@@ -34,7 +34,7 @@ for target in "${targets[@]}"; do
   most=4096
   [[ $target != plan && $target != object ]] || most=8192
   [[ -z $longest ]] || most=$longest
-  if ! "$program" -runs="$runs" -max_total_time="$seconds" -max_len=$most -timeout=300 -rss_limit_mb=2048 -malloc_limit_mb=512 \
+  if ! "$program" -runs="$runs" -max_total_time="$seconds" -max_len="$most" -timeout=300 -rss_limit_mb=2048 -malloc_limit_mb=512 \
     -print_final_stats=1 -verbosity=1 -artifact_prefix="build/fuzz/crashers/$target-" "$found" "$seeds" "tests/fuzz/corpus/$target" \
     >"build/fuzz/$target.log" 2>&1; then
     status=1

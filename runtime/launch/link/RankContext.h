@@ -53,8 +53,8 @@ public:
   /// Returns when every rank is here.
   Status barrier(Deadline deadline);
 
-  /// Tells the launcher why this rank is about to end with a non-zero code. Call it as soon as the cause is known. False
-  /// if it cannot be told.
+  /// Tells the launcher why this rank is about to end with a non-zero code. Call it as soon as the cause is known.
+  /// False if it cannot be told.
   bool reportFailure(const Status &status, FailureOrigin origin = FailureOrigin::own);
 
   /// After a failure was reported: returns when the launcher has found the cause and stops the ranks. Who left before

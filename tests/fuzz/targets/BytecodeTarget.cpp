@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models as MLIR's bytecode. What MLIR's reader does with them it does in a process of its own; the promise is that this
-// one goes on, and that what comes over verifies.
+// Models as MLIR's bytecode. What MLIR's reader does with them it does in a process of its own; the promise is that
+// this one goes on, and that what comes over verifies.
 #include "compiler/ReadBytecode.h"
 #include "ir/dialect/Dialect.h"
 #include "tests/fuzz/FuzzTarget.h"
