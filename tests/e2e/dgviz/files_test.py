@@ -80,6 +80,26 @@ class FilesTest(unittest.TestCase):
         for part in (jobs.time_text(self.plan["predicted"]["step_us"]), "4 ranks", "limits this plan", "timeline", " stage 1"):
             self.assertIn(part, text)
 
+    def test_replicas_are_shown_and_predicted(self):
+        job = jobs.lenet(self.folder.name, "replicas.dgx", "--mesh", "pipe=2", "--microbatches", "8")
+        rows = {}
+        for replicas, dealt in ((1, None), (3, [3, 3, 2]), (8, [1] * 8)):
+            text = jobs.run("dgviz", job, "--replicas", str(replicas), "--text")
+            self.assertIn(f": {2 * replicas} ranks", text)
+            if dealt:
+                self.assertIn(f"replica={replicas} pipe=2", text)
+                self.assertIn(f"dealt to {replicas} replicas: {', '.join(map(str, dealt))}", text)
+            events = json.loads(jobs.run("dgviz", job, "--replicas", str(replicas), "--export", "perfetto", "-o", "-"))["traceEvents"]
+            rows[replicas] = [e for e in events if e["ph"] == "X" and e["args"]["program"] == "train"]
+            end = max(e["ts"] + e["dur"] for e in rows[replicas])
+            rows[replicas] = (end, sum("all_reduce replicas" in e["name"] for e in rows[replicas]), len(rows[replicas]))
+        self.assertEqual(rows[1][1], 0)
+        self.assertGreater(rows[3][1], 0)
+        self.assertLess(rows[3][2], rows[1][2], "a replica of three runs three of eight micro-batches")
+        self.assertLess(rows[8][0], rows[3][0])
+        refused = jobs.run("dgviz", job, "--replicas", "9", "--text", code=2)
+        self.assertIn("--microbatches 9", refused)
+
     def test_phases_add_up(self):
         phases = jobs.entry(self.job, "phases.json")["phases"]
         self.assertEqual(phases[0]["pass"], "")
