@@ -73,7 +73,7 @@ def prepare(folder, binaries, examples):
     write(folder, "centred.mlir", CENTRED.encode())
     run("dgc", "centred.mlir", "--batch", "12", "-o", "centred.dgx")
     write(folder, "places.mlir", PLACES.encode())
-    run("dgc", "places.mlir", "--infer", "--batch", "4", "-o", "places.dgx")
+    run("dgc", "places.mlir", "--infer", "--batch", "4", "--microbatches", "2", "-o", "places.dgx")
     write(folder, "computed.mlir", COMPUTED.encode())
     run("dgc", "computed.mlir", "--infer", "--batch", "2", "--mesh", "data=2", "-o", "computed.dgx")
     write(folder, "inside.npy", integers((3, 3), [99, 3, -6, -99, 0, 0, 99, 3, 3]))
