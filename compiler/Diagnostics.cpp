@@ -35,8 +35,10 @@ static std::string nameOperands(const std::string &message) {
     return "";
   llvm::StringRef operands = llvm::StringRef(*page).split("\n- operands: ").second.split("\n- ").first;
   llvm::SmallVector<llvm::StringRef> words;
-  llvm::SplitString(operands, words, " `\n");
-  return words.empty() ? "" : ": " + llvm::join(words, " ");
+  llvm::SplitString(operands, words, " \n");
+  std::string names = llvm::join(words, " ");
+  llvm::erase(names, '`');
+  return names.empty() ? "" : ": " + names;
 }
 
 Diagnostics::Diagnostics(mlir::MLIRContext &context, std::string file, Messages &messages)

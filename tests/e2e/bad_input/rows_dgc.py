@@ -66,6 +66,8 @@ def files_of(noise):
                               [":4:20: error", "dg.linear", "no attribute 'bogus'", "expected"]),
         "misspelt attribute": (model(["%a = dg.attention %x, %x, %x {heads = 2, casual}"] + LOSS, "%x: tensor<?x4x10xf32>, %y: tensor<?x4x10xf32>"),
                                BAD_FILE, [":3:23: error", "no attribute 'casual'", "expected", "causal", "heads"]),
+        "too few operands": (model([WEIGHT, "%a = dg.batch_norm %x, %w"] + LOSS), BAD_FILE,
+                             [":4:10: error", "expected 5 operands, but found 2: input, weight, bias, mean, variance"]),
         "shapes of linear": (model([WEIGHT.replace("10x", "11x"), LINEAR] + LOSS), BAD_FILE, [":4:10: error", "dg.linear", "10", "11", "expected"]),
         "shapes of conv2d": (model(['%w = dg.parameter "w" tensor<4x3x5x5xf32> uniform 0.1', "%a = dg.conv2d %x, %w"] + LOSS, image), BAD_FILE,
                              [":4:10: error", "dg.conv2d", "8x1x28x28", "4x3x5x5", "expected"]),

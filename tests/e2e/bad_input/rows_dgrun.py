@@ -73,7 +73,8 @@ def prepare(folder, binaries, examples):
     write(folder, "centred.mlir", CENTRED.encode())
     run("dgc", "centred.mlir", "--batch", "12", "-o", "centred.dgx")
     write(folder, "places.mlir", PLACES.encode())
-    run("dgc", "places.mlir", "--infer", "--batch", "4", "--microbatches", "2", "-o", "places.dgx")
+    run("dgc", "places.mlir", "--infer", "--batch", "4", "-o", "places.dgx")
+    run("dgc", "places.mlir", "--infer", "--batch", "4", "--microbatches", "2", "-o", "halves.dgx")  # which two replicas can run
     write(folder, "computed.mlir", COMPUTED.encode())
     run("dgc", "computed.mlir", "--infer", "--batch", "2", "--mesh", "data=2", "-o", "computed.dgx")
     write(folder, "inside.npy", integers((3, 3), [99, 3, -6, -99, 0, 0, 99, 3, 3]))
@@ -275,10 +276,10 @@ def flag_rows():
     add("a rate of an evaluation", ["--evaluate", "--eval-data", "x=x.npy", "--eval-data", "y=y.npy", "--lr", "1"], USAGE, ["--lr", "--evaluate"], data=[])
     add("a stop of an inference", ["--input", "x=@x.npy", "--stop-when", "eval.loss:patience=1"], USAGE, ["--stop-when", "infers"], data=[])
     add("nothing on stdin", ["--data", "x=-", "--data", "y=y.npy"], USAGE, ["-: stdin holds nothing", "pipe a .npy"], data=[])
-    for name, arguments, says in [("events and results on stdout", ["--output", "rows=-", "--json"], "--json"),
-                                  ("results to stdout for two ranks that were not started together", ["--output", "rows=-", "-n", "1", "--nnodes", "2", "--node-rank", "0"],
-                                   "one dgrun")]:
-        add(name, ["--input", "places=@place 5.npy", *arguments], USAGE, ["rows=-", says, "NAME=@FILE.npy"], job="places.dgx", data=[])
+    for name, job, arguments, says in [("events and results on stdout", "places.dgx", ["--json"], "--json"),
+                                       ("results to stdout for two ranks that were not started together", "halves.dgx",
+                                        ["-n", "1", "--nnodes", "2", "--node-rank", "0"], "one dgrun")]:
+        add(name, ["--input", "places=@place 5.npy", "--output", "rows=-", *arguments], USAGE, ["rows=-", says, "NAME=@FILE.npy"], job=job, data=[])
     add("inference by a training job", ["--input", "x=@x.npy", "--output", "y=@out.npy"], USAGE, ["--infer"], data=[])
     return rows
 
