@@ -106,9 +106,9 @@ struct EndInfo {
   double seconds = 0;
   bool stopped = false;                    ///< by SIGTERM or Ctrl-C, before its end
   uint64_t arenaBytes = 0, peakBytes = 0;  ///< of rank 0: what the plan gives it, and what it took above its start
-  std::string saved;                       ///< the checkpoint of the last step; empty: it was not saved
+  std::string saved = {};                  ///< the checkpoint of the last step; empty: it was not saved
   int64_t samples = 0;                     ///< that this process has fed
-  data::DataWait data;                     ///< of rank 0
+  data::DataWait data = {};                ///< of rank 0
   std::optional<BestEvaluation> best = {}; ///< of this process
   std::string why;                         ///< a training ended early because of its evaluations
 };
