@@ -110,7 +110,7 @@ struct EndInfo {
   int64_t samples = 0;                     ///< that this process has fed
   data::DataWait data = {};                ///< of rank 0
   std::optional<BestEvaluation> best = {}; ///< of this process
-  std::string why;                         ///< a training ended early because of its evaluations
+  std::string why = {};                    ///< a training ended early because of its evaluations
 };
 
 /// One thread. Every function may print at once or later, flush at the latest.
