@@ -63,7 +63,8 @@ class WeightsTest(runs.JobTest):
         loaded, _ = self.parameters("old", "--weights", copy, lr="0", steps="1")
         self.assertEqual(loaded, found)
         for flags, code in ((["--export", copy], 2), (["--export", job, "--resume", folder], 2), (["--export", copy, "--resume", folder, "--steps", "3"], 2),
-                            (["--export", copy, "--resume", self.path("nowhere")], 65), (["--export", self.path("no", "copy"), "--resume", folder], 74)):
+                            (["--export", copy, "--resume", self.path("nowhere")], 65), (["--export", self.path("no", "copy"), "--resume", folder], 74),
+                            (["--export", f"{folder}/step-000005/model.safetensors", "--resume", folder], 2)):
             self.assertEqual(len(self.run_job(job, *flags, code=code).err.splitlines()), 1, flags)
         self.assertEqual(checkpoint_files.read_tensors(copy)[0], found)
 

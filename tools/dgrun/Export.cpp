@@ -18,6 +18,12 @@ int exportWeights(const Flags &flags, const plan::Plan &plan, const LaunchOption
                                                                                : checkpoint::Unreadable::refuse);
   if (!from)
     return endBeforeRanks(options, from.status());
+  const std::filesystem::path target = std::filesystem::weakly_canonical(flags.exportTo, ignored);
+  if (std::filesystem::equivalent(target.parent_path(), from->path(), ignored))
+    return endBeforeRanks(options, Status::error(ErrorKind::usage,
+                                                 "--export {}: lies in the checkpoint {}, which would be damaged; name "
+                                                 "a file outside of it",
+                                                 flags.exportTo, from->path()));
   if (Status fits = from->check(plan, checkpoint::Purpose::inference); !fits)
     return endBeforeRanks(options, fits);
   auto bytes = checkpoint::exportWeights(*from, plan, flags.exportTo);
