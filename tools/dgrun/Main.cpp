@@ -8,6 +8,7 @@
 #include "runtime/support/SystemMemory.h"
 #include "tools/dgrun/Export.h"
 #include "tools/dgrun/Flags.h"
+#include "tools/dgrun/Notes.h"
 #include "tools/dgrun/Prepare.h"
 #include "tools/dgrun/RankDevice.h"
 #include "tools/dgrun/Verify.h"

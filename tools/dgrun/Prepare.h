@@ -16,9 +16,6 @@ Result<session::Assignment> prepare(const Flags &flags, const session::Job &job,
 /// is held until they have ended.
 Status claimFolder(const checkpoint::FolderLock &lock, session::Assignment &assignment);
 
-/// What the user of a run that is in order may still want to know before it starts, a sentence each.
-std::vector<std::string> notesOn(const Flags &flags, const session::Assignment &assignment);
-
 /// What all nodes of a job must have in common, as text.
 std::string describeRun(const session::Assignment &assignment);
 
